@@ -203,3 +203,91 @@ fn a_client_that_breaks_the_protocol_is_aborted() {
     let gateway = gateway.replace("coap://", "coap+tcp://");
     assert_eq!(coap(&["ping", &gateway, "--timeout", "20 s"]).0, Some(0));
 }
+
+/// A directory of its own, removed in the end.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let name = format!("longwire-coap-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    /// A file that only its owner reads.
+    fn put(&self, name: &str, text: &str) -> String {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let path = self.0.join(name);
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.write(true).create_new(true).mode(0o600).open(&path);
+        file.unwrap().write_all(text.as_bytes()).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// RFC 8613, with numbers that go on from one process to the next.
+#[test]
+fn a_protected_client_is_served_and_others_are_not() {
+    let scratch = Scratch::new("oscore");
+    let context = |name: &str, sender: &str, recipient: &str| {
+        let secret = "master_secret = '000102030405060708090a0b0c0d0e0f'";
+        let names = format!("sender_id = '{sender}'\nrecipient_id = '{recipient}'");
+        scratch.put(name, &format!("{secret}\n{names}\n"))
+    };
+    let (of_client, of_gateway) = (context("client", "01", "02"), context("gateway", "02", "01"));
+    let stranger = context("stranger", "03", "02");
+    let (_service, service) = Running::start(&["serve", "tracks", "--listen", "127.0.0.1:0"]);
+    let upstream = format!("http://{service}");
+    let more = ["--coap-upstream", upstream.as_str(), "--coap-oscore", of_gateway.as_str()];
+    let (running, gateway) = Running::gateway(&service, &more);
+    let url = format!("{gateway}/rest/json/1");
+    let ask =
+        |url: &str, more: &[&str]| coap(&[&["get", url, "--timeout", "20 s"][..], more].concat());
+    for _ in 0..2 {
+        let (status, body, said) = ask(&url, &["--oscore", &of_client]);
+        assert!(status == Some(0) && body.len() > 500, "{said}");
+    }
+    let state = std::fs::read_to_string(format!("{of_client}.state")).unwrap();
+    assert_eq!(state, "next_sequence_number = 128\n");
+    let (status, _, said) = ask(&url, &[]);
+    assert!(status == Some(1) && said.contains("OSCORE is required here"), "{said}");
+    let (status, _, said) = ask(&url, &["--oscore", &stranger]);
+    assert!(status == Some(1) && said.contains("4.01"), "{said}");
+    // The gateway has the context: another process would use the same numbers.
+    let (status, _, said) = ask(&url, &["--oscore", &of_gateway]);
+    assert!(status == Some(2) && said.contains("in use by another process"), "{said}");
+    drop(running);
+    let (_running, gateway) = Running::gateway(&service, &more);
+    let (status, _, said) = ask(&format!("{gateway}/rest/json/1"), &["--oscore", &of_client]);
+    assert_eq!(status, Some(0), "{said}");
+}
+
+/// RFC 7252 §9.1.3.1.
+#[test]
+fn a_client_with_a_key_is_served_over_dtls() {
+    let scratch = Scratch::new("dtls");
+    let keys = scratch.put("keys", "\"device\" = \"0x000102030405060708090a0b0c0d0e0f\"\n");
+    let (_service, service) = Running::start(&["serve", "tracks", "--listen", "127.0.0.1:0"]);
+    let upstream = format!("http://{service}");
+    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let listen = format!("127.0.0.1:{port}");
+    let more = ["--coap-upstream", &upstream, "--coaps", &listen, "--coaps-psk", &keys];
+    let (_running, _) = Running::gateway(&service, &more);
+    let url = format!("coaps://{listen}/rest/json/1");
+    let key = ["-u", "device", "-k", "0x000102030405060708090a0b0c0d0e0f"];
+    let (status, body, said) = coap(&[&["get", &url, "--timeout", "20 s"][..], &key].concat());
+    assert!(status == Some(0) && body.len() > 500, "{said}");
+    let other = ["-u", "device", "-k", "0xff0102030405060708090a0b0c0d0e0f"];
+    let (status, body, said) = coap(&[&["get", &url, "--timeout", "2 s"][..], &other].concat());
+    assert!(status == Some(1) && body.is_empty(), "{said}");
+    let (status, _, said) = coap(&["get", &url]);
+    assert!(status == Some(2) && said.contains("give both (-u and -k)"), "{said}");
+}

@@ -18,9 +18,7 @@ use super::{Code, Content, Datagram, Kind, Token, option};
 use crate::Error;
 use crate::oscore::{CoapMessage, Endpoint};
 use client::Client;
-use server::Server;
-
-pub(super) use server::Incoming;
+use server::{Judged, Server};
 
 /// Most contexts of a server.
 pub const MAX_CONTEXTS: usize = 256;
@@ -32,6 +30,21 @@ pub struct Guard<P> {
     /// Contexts whose numbers a store is to have.
     due: BTreeSet<usize>,
     role: Role<P>,
+    /// Requests of peers that were refused, and that were asked for an Echo.
+    refused: u64,
+    challenged: u64,
+}
+
+/// What a request of a peer is.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    /// It is not protected, or not for this endpoint, and goes on as it is.
+    Plain(Content),
+    /// It is new and authentic: of which context, what it says, and whether its peer has shown
+    /// with it that it has its address.
+    Verified { context: usize, content: Content, is_validated: bool },
+    /// It is answered with this, which no one above sees.
+    Answered(Content),
 }
 
 #[derive(Debug)]
@@ -46,7 +59,7 @@ impl<P: Address> Guard<P> {
     /// One that leaves all messages as they are.
     #[must_use]
     pub fn none() -> Self {
-        Self { contexts: Vec::new(), due: BTreeSet::new(), role: Role::None }
+        Self::new(Vec::new(), Role::None)
     }
 
     /// One for requests of this side, all with this context.
@@ -74,7 +87,12 @@ impl<P: Address> Guard<P> {
 
     fn new(contexts: Vec<Endpoint>, role: Role<P>) -> Self {
         let due = (0..contexts.len()).collect();
-        Self { contexts, due, role }
+        Self { contexts, due, role, refused: 0, challenged: 0 }
+    }
+
+    /// How many requests of peers were refused, and how many asked for an Echo.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.refused, self.challenged)
     }
 
     /// Whether requests of peers are verified here.
@@ -105,7 +123,7 @@ impl<P: Address> Guard<P> {
     /// What goes to the endpoint in place of `input`; nothing where it cannot be protected, and
     /// then what comes out instead.
     pub(super) fn outgoing(&mut self, input: Input<P>) -> Result<Input<P>, Output<P>> {
-        let Self { contexts, due, role } = self;
+        let Self { contexts, due, role, .. } = self;
         match role {
             Role::None => Ok(input),
             Role::Client(client) => {
@@ -135,12 +153,19 @@ impl<P: Address> Guard<P> {
         (peer, is_trusted): (P, bool),
         content: Content,
     ) -> Incoming {
-        let Self { contexts, due, role } = self;
-        match role {
-            Role::Server(server) => {
-                server.requested(contexts, due, exchange, (&peer, is_trusted), content)
+        let Self { contexts, due, role, refused, challenged } = self;
+        let Role::Server(server) = role else { return Incoming::Plain(content) };
+        let judged = server.requested(contexts, due, exchange, (&peer, is_trusted), content);
+        match judged {
+            Judged::Taken(incoming) => incoming,
+            Judged::Refused(answer) => {
+                *refused += 1;
+                Incoming::Answered(answer)
             }
-            _ => Incoming::Plain(content),
+            Judged::Challenged(answer) => {
+                *challenged += 1;
+                Incoming::Answered(answer)
+            }
         }
     }
 

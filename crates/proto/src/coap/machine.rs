@@ -64,7 +64,9 @@ pub struct Endpoint<P> {
     observations: BTreeMap<u64, Observation<P>>,
     observers: BTreeMap<(P, Token), u64>,
     announced_wake_at: Option<Duration>,
-    leaves_protected: bool,
+    /// Requests that OSCORE protects for this endpoint are not challenged here: who verifies them
+    /// does so, within what is protected.
+    pub(super) leaves_protected: bool,
 }
 
 impl<P: Address> Endpoint<P> {
@@ -100,25 +102,6 @@ impl<P: Address> Endpoint<P> {
     #[must_use]
     pub fn is_trusted(&self, peer: P) -> bool {
         self.common.is_trusted(peer)
-    }
-
-    /// From now on requests that OSCORE protects for this endpoint are not challenged here: who
-    /// verifies them does so, within what is protected.
-    pub fn leave_protected(&mut self) {
-        self.leaves_protected = true;
-    }
-
-    /// A layer above has seen that the peer has its address.
-    pub fn note_validated(&mut self, peer: P) {
-        self.validate(peer);
-    }
-
-    /// A layer above has refused a request, or asked who sent it for an Echo.
-    pub fn note_refused(&mut self, is_challenge: bool) {
-        match is_challenge {
-            true => self.common.counts.challenged += 1,
-            false => self.common.counts.refused += 1,
-        }
     }
 
     /// Whether a peer's request can still be answered.
@@ -203,7 +186,7 @@ impl<P: Address> Endpoint<P> {
     }
 
     /// The peer has what was sent to its address.
-    fn validate(&mut self, peer: P) {
+    pub(super) fn validate(&mut self, peer: P) {
         if self.enter(peer, true)
             && let Some(place) = self.common.peers.get_mut(peer)
         {

@@ -72,7 +72,7 @@ impl<P: Address> Transfers<P> {
     #[must_use]
     pub fn with_guard(mut self, guard: Guard<P>) -> Self {
         if guard.is_server() {
-            self.endpoint.leave_protected();
+            self.endpoint.leaves_protected = true;
         }
         self.guard = guard;
         self
@@ -86,7 +86,10 @@ impl<P: Address> Transfers<P> {
     /// What went wrong so far, by messages.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        self.endpoint.counts()
+        let (mut counts, (refused, challenged)) = (self.endpoint.counts(), self.guard.counts());
+        counts.refused += refused;
+        counts.challenged += challenged;
+        counts
     }
 
     /// Whether a peer has shown that it has its address, or need not.
@@ -165,19 +168,16 @@ impl<P: Address> Transfers<P> {
         let is_open = |exchange| endpoint.is_open(exchange) || endpoint.is_observed(exchange);
         self.guard.make_room(is_open);
         let is_trusted = endpoint.is_trusted(peer);
-        let (answer, is_challenge) =
-            match self.guard.requested(exchange, (peer, is_trusted), content) {
-                Incoming::Plain(content) => return self.requested(exchange, peer, content, None),
-                Incoming::Verified { context, content, is_validated } => {
-                    if is_validated {
-                        self.endpoint.note_validated(peer);
-                    }
-                    return self.requested(exchange, peer, content, Some(context));
+        let answer = match self.guard.requested(exchange, (peer, is_trusted), content) {
+            Incoming::Plain(content) => return self.requested(exchange, peer, content, None),
+            Incoming::Verified { context, content, is_validated } => {
+                if is_validated {
+                    self.endpoint.validate(peer);
                 }
-                Incoming::Refused(answer) => (answer, false),
-                Incoming::Challenged(answer) => (answer, true),
-            };
-        self.endpoint.note_refused(is_challenge);
+                return self.requested(exchange, peer, content, Some(context));
+            }
+            Incoming::Answered(answer) => answer,
+        };
         self.endpoint.handle_input(self.now, Input::Respond { exchange, content: answer });
     }
 

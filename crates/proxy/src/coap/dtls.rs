@@ -111,7 +111,7 @@ impl Layer {
         }
     }
 
-    /// Says goodbye to the server of a client.
+    /// Closes the session of a client.
     pub(super) fn close(&mut self, now: Duration, out: &mut Out) {
         if let Self::Client(client) = self {
             client.close(now, out);

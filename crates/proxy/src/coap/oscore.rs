@@ -15,7 +15,7 @@ use proto::oscore::{
     Algorithm, Context, DEFAULT_WINDOW, ECHO_BYTES, Endpoint, MAX_PARTIAL_IV, MAX_WINDOW,
     Parameters, Replay, SenderSequence,
 };
-use serde::Deserialize;
+use toml::{Table, Value};
 
 use super::socket::Peer;
 use super::text;
@@ -34,19 +34,55 @@ const SERVER_STEP: u64 = 1024;
 const STATE_HEAD: &str = "next_sequence_number = ";
 
 /// A file of a context. Values are in hexadecimal; the names are those of RFC 8613 §3.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default)]
 struct Text {
     master_secret: String,
-    #[serde(default)]
     master_salt: String,
     sender_id: String,
     recipient_id: String,
     id_context: Option<String>,
     algorithm: Option<String>,
     replay_window: Option<u32>,
-    #[serde(default)]
     sends_id_context: bool,
+}
+
+impl Text {
+    /// The keys of a table. The error names the key, and not what it has.
+    fn of(table: Table) -> Result<Self, String> {
+        let mut text = Self::default();
+        for key in ["master_secret", "sender_id", "recipient_id"] {
+            if !table.contains_key(key) {
+                return Err(format!("{key} is missing"));
+            }
+        }
+        for (key, value) in table {
+            let string = |value| match value {
+                Value::String(text) => Ok(text),
+                _ => Err(format!("{key} is no text in quotes")),
+            };
+            match key.as_str() {
+                "master_secret" => text.master_secret = string(value)?,
+                "master_salt" => text.master_salt = string(value)?,
+                "sender_id" => text.sender_id = string(value)?,
+                "recipient_id" => text.recipient_id = string(value)?,
+                "id_context" => text.id_context = Some(string(value)?),
+                "algorithm" => text.algorithm = Some(string(value)?),
+                "replay_window" => {
+                    let number = value.as_integer().and_then(|number| number.try_into().ok());
+                    text.replay_window = Some(number.ok_or("replay_window is no number")?);
+                }
+                "sends_id_context" => {
+                    let is_so = value.as_bool().ok_or("sends_id_context is not true or false")?;
+                    text.sends_id_context = is_so;
+                }
+                _ => {
+                    let shown = text::printable(&key);
+                    return Err(format!("'{shown}' is no key of a security context"));
+                }
+            }
+        }
+        Ok(text)
+    }
 }
 
 /// A context that was read and is not yet in use.
@@ -78,8 +114,10 @@ impl ContextFile {
         let bytes = file.read(MAX_FILE_BYTES)?;
         let wrong = |what: String| Error::Caller(format!("security context {shown}: {what}"));
         let toml = str::from_utf8(&bytes).map_err(|_| wrong("it is no text".to_owned()))?;
-        // What serde says of a value would show the line with the secret.
-        let text: Text = toml::from_str(toml).map_err(|error| wrong(error.message().to_owned()))?;
+        // The whole error would show the line, and the secret in it.
+        let table: Table =
+            toml::from_str(toml).map_err(|error| wrong(error.message().to_owned()))?;
+        let text = Text::of(table).map_err(&wrong)?;
         Self::of(path, &text).map_err(wrong)
     }
 
@@ -333,8 +371,9 @@ mod tests {
         assert_eq!((file.context.id_context(), file.window), (Some(&[][..]), 64));
         let secret = "ffeeddccbbaa99887766554433221100";
         for (text, why) in [
-            (String::new(), "missing field"),
-            (format!("{GOOD}key = 1"), "unknown field"),
+            (String::new(), "master_secret is missing"),
+            (format!("{GOOD}key = 1"), "'key' is no key"),
+            (format!("{GOOD}id_context = 1"), "no text in quotes"),
             (GOOD.replace("'01'", "'1'"), "recipient_id is no bytes"),
             (GOOD.replace("'01'", "''"), "Recipient ID"),
             (GOOD.replace("'01'", "'0102030405060708'"), "limit"),

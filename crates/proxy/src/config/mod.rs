@@ -320,6 +320,12 @@ impl GatewaySettings {
         allow
     }
 
+    fn set_counts(&self, check: &mut Check, relay: &mut relay::Config) {
+        let most = MAX_EXCHANGES;
+        check.count(&mut relay.max_carriers, "max_carriers", self.max_carriers, most);
+        check.count(&mut relay.max_exchanges, "max_exchanges", self.max_exchanges, most);
+    }
+
     fn set_times(&self, check: &mut Check, relay: &mut relay::Config) {
         check.time(&mut relay.hello_timeout, "connect_timeout", self.connect_timeout);
         check.time(&mut relay.hello_timeout, "hello_timeout", self.hello_timeout);
@@ -365,13 +371,7 @@ impl GatewayConfig {
         relay.drain_timeout = DRAIN_TIMEOUT;
         check.time(&mut relay.drain_timeout, "drain_timeout", gateway.drain_timeout);
         set_retained(&mut check, &mut relay, gateway.retain, gateway.retain_memory);
-        check.count(&mut relay.max_carriers, "max_carriers", gateway.max_carriers, MAX_EXCHANGES);
-        check.count(
-            &mut relay.max_exchanges,
-            "max_exchanges",
-            gateway.max_exchanges,
-            MAX_EXCHANGES,
-        );
+        gateway.set_counts(&mut check, &mut relay);
         let response_timeout = gateway.response_timeout.map_or(ORIGIN_TIMEOUT, |period| period.0);
         let (tunnels, timeout) = (gateway.max_tunnels, gateway.tunnel_timeout);
         set_bounds(&mut check, &mut relay, tunnels, timeout, response_timeout);

@@ -223,10 +223,9 @@ impl Gateway {
         let origins = Arc::new(origins(&config, services.clone(), reach(), &parting));
         let (max_carriers, hello) = (config.relay.max_carriers, config.relay.hello_timeout);
         let times = Times::new(hello, &config.relay);
-        let (handle, inbox) = (self.handle, self.inbox);
+        let (handle, inbox, idle_timeout) = (self.handle, self.inbox, config.idle_timeout);
         // Requests of edges are exchanges of the relay: only clients without one are waited for.
         let (alive, connections) = mpsc::channel(1);
-        let idle_timeout = config.idle_timeout;
         let serve_coap = |listener: coap::Listener| {
             let upstream = listener.upstream.clone();
             let server = for_coap(&config, upstream, (services.clone(), reach()), &metrics);
@@ -238,8 +237,7 @@ impl Gateway {
         let coap = (!coap.is_empty()).then(|| both(coap));
         if let Some(listener) = self.wsp {
             let exchanges = wsp::Exchanges::new(&config, services.clone(), reach(), &metrics);
-            let serving = listener.serve(exchanges, parting.clone(), alive.clone());
-            fault::spawn_core("wsp", serving);
+            listener.start(exchanges, parting.clone(), alive.clone());
         }
         let http = self.http.map(|listener| {
             let services = services.clone();

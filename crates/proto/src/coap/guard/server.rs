@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{checked, to_content, to_message};
+use super::{Incoming, checked, to_content, to_message};
 use crate::coap::chance::{Chance, For};
 use crate::coap::machine::{Address, Input, MAX_EXCHANGES, MAX_OBSERVATIONS};
 use crate::coap::{Code, Content, option};
@@ -10,17 +10,14 @@ use crate::oscore::{
     CoapMessage, ECHO_BYTES, Endpoint, OscoreOption, ReceivedRequest, Refusal, ResponseIv, Verified,
 };
 
-/// What a request is.
+/// What is to be done with a request.
 #[derive(Debug)]
-pub(in crate::coap) enum Incoming {
-    /// It is not protected, or not for this endpoint, and goes on as it is.
-    Plain(Content),
-    /// It is new and authentic: of which context, what it says, and whether its peer has shown
-    /// with it that it has its address.
-    Verified { context: usize, content: Content, is_validated: bool },
-    /// It is answered with this, which no one above sees.
+pub(super) enum Judged {
+    /// It goes on.
+    Taken(Incoming),
+    /// It is refused with this answer.
     Refused(Content),
-    /// The same: who sent it shall show that it has its address, and that it is not an old one.
+    /// Who sent it shall show that he has his address, and that it is no old one.
     Challenged(Content),
 }
 
@@ -44,8 +41,8 @@ pub(super) struct Server {
 }
 
 /// An answer that is not protected.
-fn refused(refusal: &Refusal) -> Incoming {
-    Incoming::Refused(to_content(refusal.answer()))
+fn refused(refusal: &Refusal) -> Judged {
+    Judged::Refused(to_content(refusal.answer()))
 }
 
 impl Server {
@@ -60,7 +57,7 @@ impl Server {
         exchange: u64,
         (peer, is_trusted): (&P, bool),
         content: Content,
-    ) -> Incoming {
+    ) -> Judged {
         let is_for_another = [option::PROXY_URI, option::PROXY_SCHEME]
             .iter()
             .any(|number| content.first(*number).is_some());
@@ -68,14 +65,14 @@ impl Server {
             return match self.is_required {
                 true => {
                     let refusal = Content::new(Code::UNAUTHORIZED).with_uint(option::MAX_AGE, 0);
-                    Incoming::Refused(refusal.with_payload("OSCORE is required here"))
+                    Judged::Refused(refusal.with_payload("OSCORE is required here"))
                 }
-                false => Incoming::Plain(content),
+                false => Judged::Taken(Incoming::Plain(content)),
             };
         };
         // RFC 8613 §10: a proxy does not touch it.
         if is_for_another {
-            return Incoming::Plain(content);
+            return Judged::Taken(Incoming::Plain(content));
         }
         let option = match OscoreOption::decode(value) {
             Ok(option) => option,
@@ -98,11 +95,11 @@ impl Server {
             let taken = take(context, (index, is_trusted), echo, verified);
             due.extend(context.sequence_mut().to_store().map(|_| index));
             return match taken {
-                Ok((incoming, received)) => {
+                Ok((judged, received)) => {
                     self.received.extend(received.map(|received| (exchange, received)));
-                    incoming
+                    judged
                 }
-                Err(()) => Incoming::Refused(Content::new(Code::SERVICE_UNAVAILABLE)),
+                Err(()) => Judged::Refused(Content::new(Code::SERVICE_UNAVAILABLE)),
             };
         }
         refused(&refusal)
@@ -182,12 +179,12 @@ fn take(
     (index, is_trusted): (usize, bool),
     echo: [u8; ECHO_BYTES],
     verified: Verified,
-) -> Result<(Incoming, Option<Received>), ()> {
+) -> Result<(Judged, Option<Received>), ()> {
     let (message, request) = match verified {
         Verified::New(message, request) => (message, request),
         Verified::Unknown(unverified) => {
             let outer = context.challenge(unverified).map_err(drop)?;
-            return Ok((Incoming::Challenged(to_content(outer)), None));
+            return Ok((Judged::Challenged(to_content(outer)), None));
         }
     };
     let mut received = Received { context: index, request, echo, observes: false };
@@ -195,18 +192,19 @@ fn take(
         |content| protect(context, &mut received, content, ResponseIv::OfRequest).ok_or(());
     let is_validated = message.first(option::ECHO) == Some(&echo[..]);
     if !is_trusted && !is_validated {
-        return Ok((Incoming::Challenged(answer(asking(&echo))?), None));
+        return Ok((Judged::Challenged(answer(asking(&echo))?), None));
     }
     let content = match checked(without_echo(message)) {
         Ok(content) if content.code.is_request() => content,
-        Ok(_) => return Ok((Incoming::Refused(answer(Content::new(Code::BAD_REQUEST))?), None)),
+        Ok(_) => return Ok((Judged::Refused(answer(Content::new(Code::BAD_REQUEST))?), None)),
         Err(number) => {
             let refusal = Content::new(Code::BAD_OPTION).with_payload(format!("option {number}"));
-            return Ok((Incoming::Refused(answer(refusal)?), None));
+            return Ok((Judged::Refused(answer(refusal)?), None));
         }
     };
     received.observes = content.uint(option::OBSERVE) == Some(0);
-    Ok((Incoming::Verified { context: index, content, is_validated }, Some(received)))
+    let verified = Incoming::Verified { context: index, content, is_validated };
+    Ok((Judged::Taken(verified), Some(received)))
 }
 
 fn without_echo(mut message: CoapMessage) -> CoapMessage {

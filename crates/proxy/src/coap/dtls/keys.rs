@@ -47,7 +47,7 @@ impl Keys {
         let bytes = file.read(MAX_FILE_BYTES)?;
         let wrong = |what: String| Error::Caller(format!("file of keys {shown}: {what}"));
         let toml = str::from_utf8(&bytes).map_err(|_| wrong("it is no text".to_owned()))?;
-        // What it says of a value would show the line with the key.
+        // The whole error would show the line, and the key in it.
         let all: BTreeMap<String, String> =
             toml::from_str(toml).map_err(|error| wrong(error.message().to_owned()))?;
         if all.is_empty() || all.len() > MAX_KEYS {

@@ -41,14 +41,14 @@ pub(super) const MAX_SILENCE: Duration = Duration::from_secs(3600);
 const MIN_PAUSE: Duration = Duration::from_millis(1);
 
 /// Whence datagrams come, and where they came to.
-type Place = (SocketAddr, Option<IpAddr>);
+type SessionPlace = (SocketAddr, Option<IpAddr>);
 
 /// What has a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    Handshake(Place),
-    Session(Place),
-    Silence(Place),
+    Handshake(SessionPlace),
+    Session(SessionPlace),
+    Silence(SessionPlace),
 }
 
 /// A handshake.
@@ -70,13 +70,13 @@ struct Session {
 pub(crate) struct Sessions {
     config: Arc<Config>,
     began: Instant,
-    handshakes: BTreeMap<Place, Handshake>,
-    open: BTreeMap<Place, Session>,
+    handshakes: BTreeMap<SessionPlace, Handshake>,
+    open: BTreeMap<SessionPlace, Session>,
     timers: Timers<Timer>,
     last: u64,
 }
 
-fn source(place: &Place) -> Source {
+fn source(place: &SessionPlace) -> Source {
     Source::of(place.0.ip().to_canonical())
 }
 
@@ -119,7 +119,7 @@ impl Sessions {
     }
 
     /// A place for a handshake with who may have forged his address.
-    fn begin(&mut self, now: Duration, place: Place) {
+    fn begin(&mut self, now: Duration, place: SessionPlace) {
         let strangers = self.handshakes.iter().filter(|(_, it)| !it.is_verified);
         let oldest = strangers.clone().min_by_key(|(_, it)| it.number).map(|(place, _)| *place);
         if strangers.count() >= MAX_STRANGERS
@@ -134,12 +134,12 @@ impl Sessions {
         self.handshakes.insert(place, handshake);
     }
 
-    fn give_up(&mut self, place: Place) {
+    fn give_up(&mut self, place: SessionPlace) {
         self.handshakes.remove(&place);
         self.timers.set(Timer::Handshake(place), None);
     }
 
-    fn end(&mut self, place: Place) {
+    fn end(&mut self, place: SessionPlace) {
         self.open.remove(&place);
         self.timers.set(Timer::Session(place), None);
         self.timers.set(Timer::Silence(place), None);
@@ -177,7 +177,7 @@ impl Sessions {
     }
 
     /// Whether there is room for one more handshake behind the cookie, this one included.
-    fn has_room(&self, place: &Place) -> bool {
+    fn has_room(&self, place: &SessionPlace) -> bool {
         let verified = self.handshakes.iter().filter(|(_, it)| it.is_verified);
         let of_source =
             verified.clone().filter(|(other, _)| source(other) == source(place)).count();
@@ -185,7 +185,7 @@ impl Sessions {
     }
 
     /// The peer has shown a key.
-    fn connect(&mut self, now: Duration, place: Place) {
+    fn connect(&mut self, now: Duration, place: SessionPlace) {
         let Some(Handshake { dtls, number, .. }) = self.handshakes.remove(&place) else { return };
         self.timers.set(Timer::Handshake(place), None);
         self.end(place);
@@ -246,7 +246,7 @@ impl Sessions {
 
     pub(super) fn wake(&mut self, now: Duration, out: &mut Out) {
         while let Some(timer) = self.timers.pop(now) {
-            let peer = |(address, local): Place| Peer { address, local, session: 0 };
+            let peer = |(address, local): SessionPlace| Peer { address, local, session: 0 };
             match timer {
                 Timer::Handshake(place) => {
                     self.shake(now, peer(place), |_| Ok(()), out);

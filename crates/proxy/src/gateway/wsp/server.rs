@@ -22,7 +22,7 @@ use super::exchange::Exchanges;
 use crate::parting::Parting;
 use crate::rarely::Rarely;
 use crate::seats::Source;
-use crate::{Error, run, socket};
+use crate::{Error, fault, run, socket};
 
 /// Requests that are carried out at once: each may hold a datagram and the document that it is in
 /// XML, 300 kB.
@@ -57,13 +57,9 @@ impl Listener {
         self.local
     }
 
-    /// Serves until the side ends, and then what is open; `alive` is held until its end.
-    pub(crate) async fn serve(
-        self,
-        exchanges: Exchanges,
-        parting: Parting,
-        alive: mpsc::Sender<()>,
-    ) {
+    /// Starts a task that serves until the side ends, and then what is open; `alive` is held until
+    /// its end.
+    pub(crate) fn start(self, exchanges: Exchanges, parting: Parting, alive: mpsc::Sender<()>) {
         let server = Server {
             socket: Some(self.socket),
             local: self.local,
@@ -76,8 +72,11 @@ impl Listener {
             refused: 0,
             rare: Rare::default(),
         };
-        server.run(parting).await;
-        drop(alive);
+        let serving = async move {
+            let _alive = alive;
+            server.run(parting).await;
+        };
+        fault::spawn_core("wsp", serving);
     }
 }
 

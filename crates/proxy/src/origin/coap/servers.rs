@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     async fn caller(address: SocketAddr) -> Arc<Caller> {
-        Arc::new(Caller::start(Socket::client(address).await.unwrap()).unwrap())
+        Arc::new(Caller::start(Socket::client(address).await.unwrap(), None, None).unwrap())
     }
 
     #[tokio::test]
