@@ -129,7 +129,8 @@ fn a_reverse_proxy_takes_bodies_in_blocks() {
 #[test]
 fn bad_use_is_a_line_and_status_2() {
     for (args, why) in [
-        (&["get", "coaps://a/"][..], "has the scheme coaps"),
+        (&["get", "coaps://a/"][..], "give both (-u and -k)"),
+        (&["get", "coap://a/", "-u", "x", "-k", "y"], "for coaps, and this is coap"),
         (&["get", "http://a/"], "is no URL of CoAP"),
         (&["get", "coap://a/", "--block-size", "100"], "a power of two from 16 to 1024"),
         (&["get", "coap://a/", "--accept", "nothing"], "no format that is known"),
