@@ -281,6 +281,13 @@ async fn carry_out(plan: &Plan) -> anyhow::Result<ExitCode> {
         }
         Err(error) => return Err(error.into()),
     };
+    let outcome = converse(plan, &client).await;
+    client.close().await;
+    outcome
+}
+
+/// Asks, and shows what comes.
+async fn converse(plan: &Plan, client: &Client) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let mut call = client.ask().await;
     let Some(first) = within(&mut call, Some(began + plan.timeout)).await else {
@@ -293,7 +300,7 @@ async fn carry_out(plan: &Plan) -> anyhow::Result<ExitCode> {
         let response = match next {
             Event::Response(response) => response,
             Event::Alive => {
-                show_alive(plan, &client, began.elapsed())?;
+                show_alive(plan, client, began.elapsed())?;
                 return Ok(ExitCode::SUCCESS);
             }
             Event::Failed(why) => {

@@ -98,6 +98,12 @@ impl<P: Address> Transfers<P> {
         self.endpoint.is_trusted(peer)
     }
 
+    /// Whether a peer is being told that it is observed no more.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.endpoint.is_leaving()
+    }
+
     /// Takes what happened at `now`, which does not go back. Bodies have any size up to what
     /// 2^20 blocks hold; of what peers send, up to [`super::MAX_BODY_BYTES`].
     pub fn handle_input(&mut self, now: Duration, input: Input<P>) {

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use proto::coap::machine::{Counts, Input, Output, Reason};
 use proto::coap::{Code, Content, stream};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use super::dial::Stream;
 use super::dtls::Layer;
@@ -22,6 +24,9 @@ use crate::progress::Progress;
 
 /// Responses of an observation that wait for whoever reads them; of more the newest is left out.
 const MAX_WAITING: usize = 16;
+
+/// How long the end of all takes at most.
+const MAX_CLOSING: Duration = Duration::from_secs(4);
 
 /// What comes of a request.
 #[derive(Clone, Debug)]
@@ -243,6 +248,7 @@ pub(crate) struct Caller {
     way: Way,
     waiting: Waiting,
     last: AtomicU64,
+    task: JoinHandle<()>,
 }
 
 impl Caller {
@@ -272,11 +278,11 @@ impl Caller {
     fn run(endpoint: Endpoint, waiting: Waiting) -> Self {
         let (commands, receiver) = channel();
         let open = waiting.clone();
-        tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let ended: io::Result<()> = endpoint.run(receiver, open.clone()).await;
             open.end(&ended.err().map_or_else(String::new, |error| error.to_string()));
         });
-        Self { way: Way::Datagrams(commands), waiting, last: AtomicU64::new(0) }
+        Self { way: Way::Datagrams(commands), waiting, last: AtomicU64::new(0), task }
     }
 
     /// One over this stream, or over the WebSocket that it is.
@@ -286,14 +292,14 @@ impl Caller {
         let (commands, receiver) = link::channel();
         let waiting = Waiting::new(None);
         let mut user = OverStream { waiting: waiting.clone(), released: String::new() };
-        tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let why = match link.run(receiver, &mut user).await {
                 Ok(end) => end.as_ref().map_or_else(String::new, link::why) + &user.released,
                 Err(error) => crate::tls::words(&error),
             };
             user.waiting.end(&why);
         });
-        Ok(Self { way: Way::Stream(commands), waiting, last: AtomicU64::new(0) })
+        Ok(Self { way: Way::Stream(commands), waiting, last: AtomicU64::new(0), task })
     }
 
     /// Whether the task still takes requests: the network has not said that nobody is there.
@@ -315,6 +321,16 @@ impl Caller {
     /// When somebody answered last.
     pub(crate) fn heard(&self) -> &Progress {
         &self.waiting.heard
+    }
+
+    /// Ends in good order: a server that is observed no more is told so, and sessions are closed.
+    pub(crate) async fn close(self) {
+        match self.way {
+            Way::Datagrams(commands) => drop(commands.send(Command::End).await),
+            Way::Stream(commands) => drop(commands.send(link::Command::End).await),
+        }
+        // Whoever does not hear of it finds out.
+        let _ = tokio::time::timeout(MAX_CLOSING, self.task).await;
     }
 
     /// Asks; the empty code is a ping.

@@ -345,6 +345,11 @@ impl Client {
         self.peer.address
     }
 
+    /// Ends in good order, behind the last [`Call`]: a server that is observed no more is told so.
+    pub async fn close(self) {
+        self.caller.close().await;
+    }
+
     /// Asks.
     pub async fn ask(&self) -> Call {
         let content = self.content.clone();

@@ -20,7 +20,7 @@ use dimpl::crypto::{Dtls12CipherSuite, rust_crypto};
 use dimpl::{Config, ConfigBuilder, Dtls, Output, PskResolver};
 
 use super::socket::Peer;
-use crate::Error;
+use crate::{Error, fault};
 use keys::Keys;
 pub(crate) use server::Sessions;
 
@@ -141,6 +141,23 @@ struct Said {
     /// It sent something of a handshake that asks for no cookie.
     is_past_cookie: bool,
     wakes_at: Option<Instant>,
+}
+
+/// Lets time pass in a session, gives it an input, and drains it. Where it panics, which a peer may
+/// have brought about, that costs the one session: it is over.
+fn advance(
+    dtls: &mut Dtls,
+    at: Instant,
+    input: impl FnOnce(&mut Dtls) -> Result<(), dimpl::Error>,
+) -> (Result<(), String>, Said) {
+    let work = || {
+        let outcome = dtls.handle_timeout(at).and_then(|()| input(dtls));
+        (outcome.map_err(|error| error.to_string()), drain(dtls))
+    };
+    fault::contain(work).unwrap_or_else(|| {
+        let said = Said { is_closed: true, ..Said::default() };
+        (Err("a fault in it, which the log has".to_owned()), said)
+    })
 }
 
 /// Drains a session.
@@ -269,9 +286,7 @@ impl Client {
         if self.is_over {
             return;
         }
-        let outcome =
-            self.dtls.handle_timeout(self.began + now).and_then(|()| input(&mut self.dtls));
-        let said = drain(&mut self.dtls);
+        let (outcome, said) = advance(&mut self.dtls, self.began + now, input);
         out.datagrams.extend(said.datagrams.into_iter().map(|bytes| (peer, bytes)));
         out.messages.extend(said.messages.into_iter().map(|bytes| (peer, bytes)));
         self.wakes_at = said.wakes_at.map(|at| at.saturating_duration_since(self.began));

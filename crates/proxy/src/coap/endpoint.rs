@@ -16,6 +16,8 @@ use crate::rarely::Rarely;
 
 /// Inputs that wait for the task: who has one more waits.
 const MAX_COMMANDS: usize = 256;
+/// How long those who are observed no more are told so, once it is to end.
+const MAX_LEAVING: Duration = Duration::from_secs(3);
 /// Pause after a socket could not be read.
 const RECEIVE_PAUSE: Duration = Duration::from_millis(10);
 
@@ -100,9 +102,16 @@ impl Endpoint {
         mut application: impl Application,
     ) -> io::Result<()> {
         self.store().await;
+        // Once it is to end: by then it does.
+        let mut ends_by = None;
         loop {
+            if ends_by.is_some_and(|at| !self.transfers.is_leaving() || at <= self.began.elapsed())
+            {
+                return self.close().await;
+            }
             let below = self.layer.as_ref().and_then(Layer::wakes_at);
-            let due = self.wake_at.into_iter().chain(below).min().map(|at| self.began + at);
+            let due = self.wake_at.into_iter().chain(below).chain(ends_by).min();
+            let due = due.map(|at| self.began + at);
             let wake = async {
                 match due {
                     Some(at) => tokio::time::sleep_until(at.into()).await,
@@ -130,9 +139,11 @@ impl Endpoint {
                     // sleep: what is said of one peer ends nothing, nor comes at once.
                     Err(_) => tokio::time::sleep(RECEIVE_PAUSE).await,
                 },
-                command = commands.recv() => match command {
+                command = commands.recv(), if ends_by.is_none() => match command {
                     Some(Command::Input(input)) => self.handle(input, &mut application).await?,
-                    Some(Command::End) | None => return self.close().await,
+                    Some(Command::End) | None => {
+                        ends_by = Some(self.began.elapsed() + MAX_LEAVING);
+                    }
                 },
                 () = wake => {
                     self.wake_at = None;

@@ -19,7 +19,7 @@ use proto::timers::Timers;
 use super::super::socket::Peer;
 use super::keys::Keys;
 use super::{
-    ALERT, CLIENT_HELLO, HANDSHAKE, MAX_HANDSHAKE, Out, Said, config, drain, is_open, message_of,
+    ALERT, CLIENT_HELLO, HANDSHAKE, MAX_HANDSHAKE, Out, Said, advance, config, is_open, message_of,
 };
 use crate::Error;
 use crate::seats::Source;
@@ -156,8 +156,7 @@ impl Sessions {
         let place = (peer.address, peer.local);
         let at = self.began + now;
         let Some(shaking) = self.handshakes.get_mut(&place) else { return };
-        let outcome = shaking.dtls.handle_timeout(at).and_then(|()| input(&mut shaking.dtls));
-        let said = drain(&mut shaking.dtls);
+        let (outcome, said) = advance(&mut shaking.dtls, at, input);
         let was_verified = shaking.is_verified;
         shaking.is_verified |= said.is_past_cookie;
         let (number, latest) = (shaking.number, shaking.began_at + MAX_HANDSHAKE);
@@ -215,8 +214,7 @@ impl Sessions {
         let place = (peer.address, peer.local);
         let at = self.began + now;
         let Some(session) = self.open.get_mut(&place) else { return };
-        let outcome = session.dtls.handle_timeout(at).and_then(|()| input(&mut session.dtls));
-        let said = drain(&mut session.dtls);
+        let (outcome, said) = advance(&mut session.dtls, at, input);
         if !said.messages.is_empty() {
             session.heard_at = now;
             self.timers.set(Timer::Silence(place), Some(now + MAX_SILENCE));

@@ -294,3 +294,11 @@ fn keys_have_their_bounds() {
         assert!(what.contains(why), "{what}");
     }
 }
+
+#[test]
+fn a_panic_in_a_session_costs_that_one() {
+    let now = Instant::now();
+    let mut client = Client::new(now, b"one", KEY.as_bytes()).unwrap();
+    let (outcome, said) = advance(&mut client.dtls, now, |_| panic!("as if"));
+    assert!(outcome.is_err() && said.is_closed);
+}
