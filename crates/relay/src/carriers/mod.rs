@@ -30,6 +30,8 @@ pub(crate) struct Carriers {
     pub(crate) dirty: BTreeSet<CarrierId>,
     /// Those that have carried something since that was reported to the coding.
     pub(crate) stale: BTreeSet<CarrierId>,
+    /// The gateway of an edge has answered a PING, over whichever carrier.
+    answers: bool,
 }
 
 impl Carriers {

@@ -302,6 +302,7 @@ impl Carriers {
         id: CarrierId,
         number: u64,
     ) -> Option<Duration> {
+        self.answers |= core.is_edge();
         let carrier = self.table.get_mut(&id)?;
         carrier.pulse.pong(now, number);
         core.timers.set(Key::Pulse(id), Some(now + MIN_TICK));
@@ -311,12 +312,14 @@ impl Carriers {
     /// It is time to look at a carrier.
     pub(crate) fn beat(&mut self, core: &mut Core, now: Duration, id: CarrierId) -> Beat {
         let (role, limit) = (core.config.role, core.config.peer_timeout);
+        let is_known = self.answers;
         let Some(carrier) = self.table.get_mut(&id) else { return Beat::Fine };
         let Some(asked) = carrier.pulse.asked else { return self.beat_unasked(core, now, id) };
         let since = carrier.pulse.silent_since(&asked);
         let (patience, answers) = (carrier.patience(&asked), carrier.pulse.answers);
-        // Whether datagrams pass is seen by nothing else: their silence says that they do not.
-        let tells = answers || carrier.abilities.max_datagram_bytes.is_some();
+        // Whether datagrams pass is seen by nothing else: their silence says that they do not. And
+        // who has answered over another carrier would over this one.
+        let tells = answers || is_known || carrier.abilities.max_datagram_bytes.is_some();
         let stalled = carrier.pulse.stalled;
         let tick = (carrier.round_trip() / 4).clamp(MIN_TICK, MAX_TICK);
         let beat = if carrier.pulse.partial.whole_at > asked.at + patience

@@ -138,6 +138,23 @@ fn a_peer_that_answers_no_ping_is_not_judged_by_that() {
     assert!(outputs.iter().any(|output| matches!(output, Output::Head { .. })));
 }
 
+/// Where bytes came wrong before the first PONG of a carrier, its peer may read on for ever.
+#[test]
+fn a_peer_that_has_answered_before_is_judged_by_the_first_ping_of_a_carrier() {
+    let (mut relay, _) = known();
+    let (carrier, reason) = (CARRIER, "reset".to_owned());
+    relay.handle_input(ms(1000), Input::CarrierDown { carrier, reason });
+    let (second, _) = until_dialled(&mut relay, 1000, 60_000).unwrap();
+    connect_to(&mut relay, ms(60_000), second, Peer::new(Role::Gateway, 9));
+    let peer_timeout = Config::new(Role::Edge, 1).peer_timeout;
+    let closed_at = (60_000..200_000).step_by(50).map(ms).find(|at| {
+        relay.handle_input(*at, Input::Wake);
+        let closes = |output: &Output| matches!(output, Output::Close { .. });
+        drain(&mut relay).iter().any(closes)
+    });
+    assert!(closed_at.is_some_and(|at| at <= ms(61_000) + peer_timeout), "{closed_at:?}");
+}
+
 /// 9.6 kbit/s: a packet takes more than a second, what the kernel holds half a minute.
 #[test]
 fn a_slow_link_with_a_full_queue_raises_no_alarm_and_one_that_stands_does() {
