@@ -30,8 +30,8 @@ pub(crate) struct Args {
     /// Address and port for clients; port 0 takes any free one.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Host and port of the gateway; or wsp://HOST[:9200] of a WAP gateway, or coap://HOST[:5683]
-    /// of a forward proxy of CoAP, of whatever make (see docs/foreign.md).
+    /// Host and port of the gateway; or of a WAP gateway, as `wsp://HOST`, or of a forward proxy of
+    /// CoAP, as `coap://HOST`, of whatever make (see docs/foreign.md).
     #[arg(long, value_name = "ADDRESS")]
     gateway: Option<String>,
     /// With a WAP gateway: it carries no copy of a request out twice, as longwire's own, so that
