@@ -55,7 +55,7 @@ class Formats(resource.Resource):
 
 
 class Validate(resource.Resource):
-    """/validate: aiocoap computes the tags and answers 2.03 by itself; PUT asks for If-Match."""
+    """/validate: answers 2.03 for a tag that it has; PUT asks for If-Match."""
 
     content = b"version 1"
 

@@ -243,10 +243,10 @@ def separate(kind):
 
 def repeated(judge):
     """The same message went twice."""
-    def both(seen):
+    def twice(seen):
         mids = [one.mid for one in seen if one.up and one.code == 1]
         return len(mids) > len(set(mids)) and judge(seen)
-    return both
+    return twice
 
 
 def blocks(number, up, size=None, whole=None):
@@ -276,8 +276,8 @@ def first_block(size):
     return judge
 
 
-def both(*all):
-    return lambda seen: all and min(bool(one(seen)) for one in all)
+def both(one, other):
+    return lambda seen: one(seen) and other(seen)
 
 
 def observed(seen):

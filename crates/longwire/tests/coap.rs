@@ -61,6 +61,16 @@ impl Drop for Running {
     }
 }
 
+/// What a gateway without an upstream says to who asks it itself.
+fn tells_of_itself(gateway: &str) {
+    let (status, links, _) = coap(&["discover", gateway, "--timeout", "20 s"]);
+    assert_eq!((status, &*links), (Some(0), "</.well-known/core>;ct=40\n"));
+    let (status, alive, _) = coap(&["ping", gateway, "--timeout", "20 s"]);
+    assert!(status == Some(0) && alive.contains("is there"), "{alive}");
+    let (status, _, said) = coap(&["get", &format!("{gateway}/x"), "--timeout", "20 s"]);
+    assert!(status == Some(1) && said.contains("4.04"), "{said}");
+}
+
 #[test]
 fn a_client_reaches_a_service_by_a_gateway() {
     let (_service, service) = Running::start(&["serve", "tracks", "--listen", "127.0.0.1:0"]);
@@ -92,12 +102,7 @@ fn a_client_reaches_a_service_by_a_gateway() {
     let (status, _, said) = ask("fetch", &at("/rest/json/1"), &[]);
     assert!(status == Some(1) && said.contains("5.01 Not Implemented"), "{said}");
 
-    let (status, links, _) = coap(&["discover", &gateway, "--timeout", "20 s"]);
-    assert_eq!((status, &*links), (Some(0), "</.well-known/core>;ct=40\n"));
-    let (status, alive, _) = coap(&["ping", &gateway, "--timeout", "20 s"]);
-    assert!(status == Some(0) && alive.contains("is there"), "{alive}");
-    let (status, _, said) = coap(&["get", &format!("{gateway}/x"), "--timeout", "20 s"]);
-    assert!(status == Some(1) && said.contains("4.04"), "{said}");
+    tells_of_itself(&gateway);
 }
 
 #[test]
@@ -164,12 +169,7 @@ fn a_client_reaches_a_service_over_tcp() {
     assert_eq!(ask(&gateway, &["--block-size", "64"]), (Some(0), body, String::new()));
     let (status, _, said) = ask(&gateway, &["--non"]);
     assert!(status == Some(2) && said.contains("is one over UDP"), "{said}");
-    let (status, links, _) = coap(&["discover", &gateway, "--timeout", "20 s"]);
-    assert_eq!((status, &*links), (Some(0), "</.well-known/core>;ct=40\n"));
-    let (status, alive, _) = coap(&["ping", &gateway, "--timeout", "20 s"]);
-    assert!(status == Some(0) && alive.contains("is there"), "{alive}");
-    let (status, _, said) = coap(&["get", &format!("{gateway}/x"), "--timeout", "20 s"]);
-    assert!(status == Some(1) && said.contains("4.04"), "{said}");
+    tells_of_itself(&gateway);
     // It is no server of WebSocket or TLS.
     for scheme in ["coaps+tcp", "coap+ws"] {
         let url = over_udp.replace("coap://", &format!("{scheme}://"));
