@@ -25,7 +25,8 @@ pub struct Rule {
 }
 
 /// Rules in order: the first that fits decides. Without rules everything is allowed but writing
-/// below `$SYS`; with rules, what none fits is not.
+/// below `$SYS`; with rules, what none fits is not. Reply addresses (`$reply/…`) are of whoever knows
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// The rules.
@@ -37,6 +38,10 @@ impl Access {
     /// topic of a filter.
     #[must_use]
     pub fn allows(&self, user: Option<&str>, client: &str, action: Action, topic: &str) -> bool {
+        if topic.starts_with("$reply/") {
+            // Who was told a reply address may use it, and nobody gets those of others at once.
+            return !topic.contains(['+', '#']);
+        }
         if action == Action::Publish && topic.starts_with('$') {
             return false;
         }

@@ -48,6 +48,8 @@ pub struct Connection {
     /// The peer's channels of links.
     channels: BTreeMap<LinkId, u16>,
     next_link: u64,
+    /// Links whose names others have, and these, until it is seen whether the peer lets go of them.
+    contested: Vec<(LinkId, LinkId)>,
     /// The greatest channel that the peer takes.
     channel_max: u16,
     /// The peer wants to hear something within this time.
@@ -78,6 +80,7 @@ impl Connection {
             sessions: BTreeMap::new(),
             channels: BTreeMap::new(),
             next_link: 0,
+            contested: Vec::new(),
             channel_max: 0,
             peer_idle: None,
             now,
@@ -102,6 +105,14 @@ impl Connection {
         of_links + self.reader.held_bytes() + self.io.wire.len()
     }
 
+    /// Whether messages for a link wait for its session's window or for its credit. When none does
+    /// any more, [`Output::Flow`] says so.
+    #[must_use]
+    pub fn is_backed_up(&self, link: LinkId) -> bool {
+        let session = self.channels.get(&link).and_then(|channel| self.sessions.get(channel));
+        session.is_some_and(|session| session.is_backed_up(link))
+    }
+
     /// Takes what happened at `now`, which does not go back. Then [`Connection::poll_output`] is to
     /// be called until it has nothing.
     pub fn handle_input(&mut self, now: Duration, input: Input) {
@@ -115,6 +126,7 @@ impl Connection {
                 self.heard_at = self.now;
                 self.reader.receive(&bytes);
                 self.step_all();
+                self.settle_contests();
             }
             Input::Eof => self.finish(None, true),
             Input::Authenticated(code) => {
@@ -364,26 +376,51 @@ impl Connection {
 
     fn attach(&mut self, channel: u16, attach: Box<Attach>) -> Result<(), Fault> {
         let id = LinkId(self.next_link);
-        // AMQP 1.0 Part 2 §2.8.18: one that is attached already, in whichever session, is taken
-        // from there.
-        let (name, role) = (&attach.name, attach.role);
-        let find = |session: &mut Session| session.find(name, role);
-        let before: Vec<_> = self.sessions.values_mut().filter_map(find).collect();
-        for link in before {
-            let error = ErrorInfo::new(condition::STOLEN, "the link was attached elsewhere");
-            self.detach(link, false, Some(error.clone()));
-            let by = Some(ExpiryPolicy::LinkDetach);
-            self.io.say(Output::Detached { link, by, error: Some(error) });
-        }
         if self.channels.len() >= MAX_LINKS {
             let what = "links of a connection";
             return Err(Fault::session(condition::RESOURCE_LIMIT_EXCEEDED, what));
         }
+        let (name, role) = (&attach.name, attach.role);
+        let find = |session: &Session| session.find(name, role);
+        let before = self.sessions.values().find_map(find);
         let Some(session) = self.sessions.get_mut(&channel) else { return Ok(()) };
-        session.attach(attach, id, &mut self.io)?;
+        session.attach(*attach, id)?;
         self.next_link += 1;
         self.channels.insert(id, channel);
+        match before {
+            Some(before) => self.contested.push((id, before)),
+            None => self.say_attached(id),
+        }
         Ok(())
+    }
+
+    /// Tells the application of a link that the peer attaches, if it still does.
+    fn say_attached(&mut self, id: LinkId) {
+        let channel = self.channels.get(&id);
+        let session = channel.and_then(|channel| self.sessions.get_mut(channel));
+        if let Some(link) = session.and_then(|session| session.link(id)) {
+            link.is_told = true;
+            let attach = Box::new(link.attach.clone());
+            self.io.say(Output::Attached { link: id, attach });
+        }
+    }
+
+    /// A link that is attached already, in whichever session, is taken from there
+    /// (AMQP 1.0 Part 2 §2.8.18): unless the peer has let go of it right behind, as proton does
+    /// where its user detaches a link and attaches it again.
+    fn settle_contests(&mut self) {
+        for (id, link) in std::mem::take(&mut self.contested) {
+            let channel = self.channels.get(&link);
+            let session = channel.and_then(|channel| self.sessions.get_mut(channel));
+            if session.is_some_and(|session| session.holds(link)) {
+                let what = "the link was attached elsewhere";
+                let error = Some(ErrorInfo::new(condition::STOLEN, what));
+                self.detach(link, false, error.clone());
+                let by = Some(ExpiryPolicy::LinkDetach);
+                self.io.say(Output::Detached { link, by, error });
+            }
+            self.say_attached(id);
+        }
     }
 
     /// Ends a session of the peer with an error.
@@ -483,6 +520,7 @@ impl Connection {
         }
         self.io.send(session.channel, &Performative::Attach(Box::new(attach)));
         session.set_window(id, window, &mut self.io);
+        session.say_credit(id, &mut self.io);
     }
 
     /// This side ends the connection: the peer's close is awaited.

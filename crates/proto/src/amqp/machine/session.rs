@@ -79,18 +79,27 @@ impl Session {
         self.links.get_mut(self.handles.get(&link)?)
     }
 
+    /// Whether a link is there, and neither side has detached it.
+    pub(super) fn holds(&mut self, link: LinkId) -> bool {
+        self.link(link).is_some_and(|link| !link.is_detaching)
+    }
+
+    /// Whether messages for a link wait.
+    pub(super) fn is_backed_up(&self, link: LinkId) -> bool {
+        let link = self.handles.get(&link).and_then(|handle| self.links.get(handle));
+        link.is_some_and(|link| match &link.end {
+            LinkEnd::Sending(sending) => !sending.queue.is_empty(),
+            LinkEnd::Receiving(_) => false,
+        })
+    }
+
     /// The peer's handle of a link.
     pub(super) fn remote_handle(&self, link: LinkId) -> Option<u32> {
         self.handles.get(&link).copied()
     }
 
     /// The peer attaches a link.
-    pub(super) fn attach(
-        &mut self,
-        attach: Box<Attach>,
-        id: LinkId,
-        io: &mut Io,
-    ) -> Result<(), Fault> {
+    pub(super) fn attach(&mut self, attach: Attach, id: LinkId) -> Result<(), Fault> {
         let handle = attach.handle;
         if handle > MAX_HANDLE {
             // AMQP 1.0 Part 2 §2.7.2.
@@ -102,9 +111,8 @@ impl Session {
         if self.links.contains_key(&handle) {
             return Err(Fault::session(condition::HANDLE_IN_USE, "handle of attach"));
         }
-        self.links.insert(handle, Link::new(id, Attach::clone(&attach)));
+        self.links.insert(handle, Link::new(id, attach));
         self.handles.insert(id, handle);
-        io.say(Output::Attached { link: id, attach });
         Ok(())
     }
 
@@ -130,6 +138,7 @@ impl Session {
         let handle = detach.handle;
         let Some(link) = self.links.get(&handle) else { return Err(unattached()) };
         let (id, is_detaching, is_attached) = (link.id, link.is_detaching, link.is_attached());
+        let is_told = link.is_told;
         if !is_detaching {
             if !is_attached {
                 // AMQP 1.0 Part 2 §2.6.3: there is no detach without an attach.
@@ -139,8 +148,10 @@ impl Session {
                 let answer = Detach { handle: ours, closed: detach.closed, error: None };
                 io.send(self.channel, &Performative::Detach(answer));
             }
-            let by = (!detach.closed).then_some(ExpiryPolicy::LinkDetach);
-            io.say(Output::Detached { link: id, by, error: detach.error });
+            if is_told {
+                let by = (!detach.closed).then_some(ExpiryPolicy::LinkDetach);
+                io.say(Output::Detached { link: id, by, error: detach.error });
+            }
         }
         self.forget(handle);
         Ok(())
@@ -224,8 +235,15 @@ impl Session {
             difference(end, self.next_outgoing_id)
         };
         self.next_incoming_id = flow.next_outgoing_id;
+        let waited: Vec<u32> = self.ready.iter().copied().collect();
+        self.pump(io);
+        for handle in waited {
+            let id = self.links.get(&handle).map(|link| link.id);
+            if let Some(id) = id.filter(|id| !self.is_backed_up(*id)) {
+                self.say_credit(id, io);
+            }
+        }
         let Some(flow_of_link) = flow.link else {
-            self.pump(io);
             if flow.echo {
                 self.send_flow(None, io);
             }
@@ -233,13 +251,17 @@ impl Session {
         };
         let handle = flow_of_link.handle;
         let Some(link) = self.links.get_mut(&handle) else { return Err(unattached()) };
-        if !link.is_attached() {
+        if link.is_detaching {
             return Ok(());
         }
-        let id = link.id;
+        let (id, is_attached) = (link.id, link.is_attached());
         match &mut link.end {
             LinkEnd::Sending(sending) => {
                 sending.granted(&flow_of_link);
+                if !is_attached {
+                    // The application hears of it when it has taken the link.
+                    return Ok(());
+                }
                 self.mark_ready(handle);
                 self.pump(io);
                 self.say_credit(id, io);
@@ -249,17 +271,16 @@ impl Session {
                 if receiving.top_up() {
                     self.send_flow(Some(handle), io);
                 }
-                self.pump(io);
             }
         }
-        if flow.echo {
+        if flow.echo && is_attached {
             self.send_flow(Some(handle), io);
         }
         Ok(())
     }
 
     /// Tells the application what a link takes.
-    fn say_credit(&mut self, id: LinkId, io: &mut Io) {
+    pub(super) fn say_credit(&mut self, id: LinkId, io: &mut Io) {
         if let Some(Link { end: LinkEnd::Sending(sending), .. }) = self.link(id) {
             let (credit, drain) = (sending.available(), sending.drain);
             io.say(Output::Flow { link: id, credit, drain });
@@ -418,7 +439,7 @@ impl Session {
     /// The session ends: what the application hears of its links.
     pub(super) fn say_detached(&mut self, error: Option<&ErrorInfo>, io: &mut Io) {
         for link in std::mem::take(&mut self.links).into_values() {
-            if !link.is_detaching {
+            if !link.is_detaching && link.is_told {
                 let (by, error) = (Some(ExpiryPolicy::SessionEnd), error.cloned());
                 io.say(Output::Detached { link: link.id, by, error });
             }

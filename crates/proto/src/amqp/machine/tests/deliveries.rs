@@ -52,10 +52,14 @@ fn a_receiver_that_settles_second_waits_for_the_peer() {
     let settled = [0, 1].map(|delivery| Output::Settled { link, delivery });
     assert_eq!(rig.said(), settled);
     // Credit comes back.
-    let credits: Vec<_> = rig.sent().iter().filter_map(|it| match it {
-        Performative::Flow(flow) => flow.link.as_ref()?.link_credit,
-        _ => None,
-    }).collect();
+    let credits: Vec<_> = rig
+        .sent()
+        .iter()
+        .filter_map(|it| match it {
+            Performative::Flow(flow) => flow.link.as_ref()?.link_credit,
+            _ => None,
+        })
+        .collect();
     assert_eq!(credits, [1, 2]);
 }
 
@@ -91,8 +95,11 @@ fn long_messages_come_in_parts_and_go_in_parts() {
     rig.said();
     let message: Vec<u8> = (0..2000_u32).map(|it| it.to_le_bytes()[0]).collect();
     for (at, part) in message.chunks(700).enumerate() {
-        let mut transfer =
-            if at == 0 { first(0, 1, false) } else { Transfer { handle: 0, ..Transfer::default() } };
+        let mut transfer = if at == 0 {
+            first(0, 1, false)
+        } else {
+            Transfer { handle: 0, ..Transfer::default() }
+        };
         transfer.more = at < 2;
         rig.peer_with(0, Performative::Transfer(Box::new(transfer)), part);
     }

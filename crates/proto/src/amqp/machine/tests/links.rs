@@ -28,6 +28,51 @@ fn a_link_that_is_attached_again_is_taken_over() {
     assert_eq!(*link, before);
 }
 
+/// As proton sends it: the new attach in front of the old link's last words.
+#[test]
+fn a_link_that_is_let_go_of_right_behind_is_not_stolen() {
+    let mut rig = Rig::running();
+    let link = rig.subscriber("name", 0, 10);
+    rig.deliver(link, 1, false, b"x");
+    rig.said();
+    let mut wire = Vec::new();
+    let flow = Flow {
+        next_incoming_id: Some(1),
+        incoming_window: 9,
+        next_outgoing_id: 0,
+        outgoing_window: 9,
+        link: Some(LinkFlow {
+            handle: 1,
+            delivery_count: Some(0),
+            link_credit: Some(5),
+            ..LinkFlow::default()
+        }),
+        echo: false,
+        properties: Vec::new(),
+    };
+    for performative in [
+        Performative::Attach(Box::new(Attach::new("name", 1, Role::Receiver))),
+        disposition(Role::Receiver, 0, 0, true),
+        Performative::Detach(Detach { handle: 0, closed: false, error: None }),
+        Performative::Flow(Box::new(flow)),
+    ] {
+        frame::encode(&mut wire, Kind::Amqp, 0, |out| performative.encode(out));
+    }
+    rig.bytes(&wire);
+    let said = rig.said();
+    let [
+        Output::Disposition { delivery: 1, .. },
+        Output::Detached { error: None, .. },
+        Output::Attached { link, .. },
+    ] = said[..]
+    else {
+        panic!("{said:?}");
+    };
+    // The credit was there before the link was taken.
+    rig.accept(link, 0);
+    assert_eq!(rig.said(), [Output::Flow { link, credit: 5, drain: false }]);
+}
+
 #[test]
 fn a_link_is_refused_as_the_standard_has_it() {
     let mut rig = Rig::running();

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use super::*;
 use crate::amqp::frame::Protocol;
 use crate::amqp::performative::{
-    DeliveryState, Detach, Disposition, Flow, LinkFlow, Open, Role, Source, Target, TargetKind, Transfer,
+    DeliveryState, Detach, Disposition, Flow, LinkFlow, Open, Role, Source, Target, TargetKind,
+    Transfer,
 };
 use crate::amqp::sasl;
 use crate::amqp::types::{Symbol, Value};
@@ -222,7 +223,11 @@ impl Rig {
     }
 
     fn transfer(&mut self, handle: u32, delivery: u32, settled: bool, message: &[u8]) {
-        self.peer_with(0, Performative::Transfer(Box::new(first(handle, delivery, settled))), message);
+        self.peer_with(
+            0,
+            Performative::Transfer(Box::new(first(handle, delivery, settled))),
+            message,
+        );
     }
 
     fn deliver(&mut self, link: LinkId, delivery: u64, settled: bool, message: &[u8]) {
@@ -248,9 +253,7 @@ impl Rig {
     /// The error with which this side has closed, if it has.
     fn closed_with(&self) -> Option<String> {
         self.sent.iter().find_map(|it| match it {
-            Performative::Close(close) => {
-                Some(close.error.as_ref()?.condition.as_str().to_owned())
-            }
+            Performative::Close(close) => Some(close.error.as_ref()?.condition.as_str().to_owned()),
             _ => None,
         })
     }
