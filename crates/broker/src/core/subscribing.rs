@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Core;
-use crate::access::Action;
 use crate::change::Change;
 use crate::filter::{check_filter, shared};
 use crate::ids::SessionId;
@@ -38,7 +37,7 @@ impl Core {
         let settings = &self.settings;
         let Some(session) = self.sessions.get_mut(id) else { return Err(Refusal::Closing) };
         let (user, name) = (session.user.as_deref(), &*session.key.name);
-        if !settings.access.allows(user, name, Action::Subscribe, filter) {
+        if !settings.access.may_subscribe(user, name, filter) {
             return Err(Refusal::NotAuthorized);
         }
         let full: Arc<str> = subscription.filter.as_str().into();
