@@ -223,19 +223,12 @@ impl Core {
             return false;
         }
         let stored = session.stored && addressed.grade > Grade::AtMostOnce;
-        let after = if stored && addressed.grade == Grade::ExactlyOnce {
-            // Sent before it is written, it would be sent twice after a crash.
-            self.journal.open_ticket()
-        } else {
-            Ticket(0)
-        };
         let entry = Entry {
             number: session.next_number(),
             publication: publication.clone(),
             grade: addressed.grade,
             retain: addressed.retain,
             stored,
-            after,
             identifiers: addressed.identifiers,
             shared: addressed.shared,
             conflate: addressed.conflate,
