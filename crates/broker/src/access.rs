@@ -2,6 +2,9 @@
 
 use crate::filter::{covers, matches, overlap};
 
+/// Where answers go of clients whose protocol has addresses of its own for them.
+pub(crate) const REPLIES: &str = "$reply/";
+
 /// What a client wants to do with a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -25,7 +28,8 @@ pub struct Rule {
 }
 
 /// Rules in order: the first that fits decides. Without rules everything is allowed but writing
-/// below `$SYS`; with rules, what none fits is not.
+/// below `$SYS`; with rules, what none fits is not. Reply addresses (`$reply/…`) are of whoever knows
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// The rules.
@@ -36,19 +40,25 @@ impl Access {
     /// Whether a user, known to the protocol as `client`, may publish to a topic.
     #[must_use]
     pub fn may_publish(&self, user: Option<&str>, client: &str, topic: &str) -> bool {
-        !topic.starts_with('$') && self.allows(user, client, Action::Publish, topic)
+        // Whoever was told a reply address may use it.
+        topic.starts_with(REPLIES)
+            || !topic.starts_with('$') && self.allows(user, client, Action::Publish, topic)
     }
 
     /// Whether a user may get what is published to a topic.
     #[must_use]
     pub fn may_receive(&self, user: Option<&str>, client: &str, topic: &str) -> bool {
-        self.allows(user, client, Action::Subscribe, topic)
+        topic.starts_with(REPLIES) || self.allows(user, client, Action::Subscribe, topic)
     }
 
     /// Whether a user may subscribe to a filter: that is so if some of its topics may be received.
     /// The others are left out when something is published to them.
     #[must_use]
     pub fn may_subscribe(&self, user: Option<&str>, client: &str, filter: &str) -> bool {
+        if filter.starts_with(REPLIES) {
+            // Nobody gets those of others, which a wildcard would find.
+            return !filter.contains(['+', '#']);
+        }
         let mut fitting = self.of(user, client, Action::Subscribe);
         self.rules.is_empty()
             || fitting

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
+use crate::amqp::{self, Amqp};
 use crate::change::Change;
 use crate::core::Core;
 use crate::event::Event;
@@ -70,6 +71,7 @@ pub struct Broker {
     outputs: Outputs,
     connections: BTreeMap<ConnectionId, Protocol>,
     mqtt: Mqtt,
+    amqp: Amqp,
     woken_for: Option<Option<Duration>>,
 }
 
@@ -82,8 +84,14 @@ impl Broker {
             outputs: Outputs::default(),
             connections: BTreeMap::new(),
             mqtt: Mqtt::new(mqtt),
+            amqp: Amqp::new(amqp::Settings::default()),
             woken_for: None,
         }
+    }
+
+    /// Takes what an operator sets for AMQP 1.0, for connections that come.
+    pub fn set_amqp(&mut self, settings: amqp::Settings) {
+        self.amqp.set(settings);
     }
 
     /// Takes what a store has kept, before any input. Returns how many changes named what it does
@@ -123,7 +131,10 @@ impl Broker {
         if let Some((ticket, changes)) = self.core.next_batch() {
             return Some(Output::Persist { ticket, changes });
         }
-        let wake_at = [self.core.wake_at(), self.mqtt.wake_at()].into_iter().flatten().min();
+        let wake_at = [self.core.wake_at(), self.mqtt.wake_at(), self.amqp.wake_at()]
+            .into_iter()
+            .flatten()
+            .min();
         if self.woken_for != Some(wake_at) {
             self.woken_for = Some(wake_at);
             return Some(Output::WakeAt(wake_at));
@@ -132,68 +143,72 @@ impl Broker {
     }
 
     fn dispatch(&mut self, now: Duration, input: Input) {
+        let Self { core, outputs, connections, mqtt, amqp, .. } = self;
+        let mut context = Context { now, core, outputs };
         match input {
             Input::Connected { connection, protocol, certified } => {
-                self.connections.insert(connection, protocol);
-                self.outputs.open(connection);
-                let (adapter, _) = self.split(now);
-                adapter.connected(now, connection, certified);
-            }
-            Input::Received { connection, bytes } => {
-                if self.connections.contains_key(&connection) {
-                    let (adapter, mut context) = self.split(now);
-                    adapter.received(&mut context, connection, bytes);
+                connections.insert(connection, protocol);
+                context.outputs.open(connection);
+                match protocol {
+                    Protocol::Amqp => amqp.connected(&mut context, connection, certified),
+                    _ => mqtt.connected(now, connection, certified),
                 }
             }
+            Input::Received { connection, bytes } => match connections.get(&connection) {
+                Some(Protocol::Amqp) => amqp.received(&mut context, connection, bytes),
+                Some(_) => mqtt.received(&mut context, connection, bytes),
+                None => {}
+            },
             Input::Sent { connection, bytes } => {
-                self.outputs.sent(connection, bytes);
-                if self.outputs.room(connection) {
-                    let (adapter, mut context) = self.split(now);
-                    adapter.writable(&mut context, connection);
+                context.outputs.sent(connection, bytes);
+                if context.outputs.room(connection) {
+                    match connections.get(&connection) {
+                        Some(Protocol::Amqp) => amqp.writable(&mut context, connection),
+                        _ => mqtt.writable(&mut context, connection),
+                    }
                 }
             }
             Input::Lost { connection } => {
-                self.connections.remove(&connection);
-                self.outputs.forget(connection);
-                let (adapter, mut context) = self.split(now);
-                adapter.lost(&mut context, connection);
+                context.outputs.forget(connection);
+                match connections.remove(&connection) {
+                    Some(Protocol::Amqp) => amqp.lost(&mut context, connection),
+                    _ => mqtt.lost(&mut context, connection),
+                }
             }
-            Input::Known { connection, user } => {
-                let (adapter, mut context) = self.split(now);
-                adapter.known(&mut context, connection, user);
-            }
+            Input::Known { connection, user } => match connections.get(&connection) {
+                Some(Protocol::Amqp) => amqp.known(&mut context, connection, user),
+                _ => mqtt.known(&mut context, connection, user),
+            },
             Input::Persisted { ticket } => {
-                self.core.persisted(ticket);
-                let (adapter, mut context) = self.split(now);
-                adapter.committed(&mut context);
+                context.core.persisted(ticket);
+                mqtt.committed(&mut context);
+                amqp.committed(&mut context);
             }
             Input::Wake => {
                 self.woken_for = None;
-                self.core.wake(now);
-                let (adapter, mut context) = self.split(now);
-                adapter.wake(&mut context);
+                context.core.wake(now);
+                mqtt.wake(&mut context);
+                amqp.wake(&mut context);
             }
             Input::Close => {
-                self.core.set_closing();
-                let (adapter, mut context) = self.split(now);
-                adapter.close(&mut context);
+                context.core.set_closing();
+                mqtt.close(&mut context);
+                amqp.close(&mut context);
             }
         }
     }
 
     /// Gives those who have something what they have room for.
     fn settle(&mut self, now: Duration) {
-        while let Some((session, connection)) = self.core.next_ready() {
-            if self.connections.contains_key(&connection) {
-                let (adapter, mut context) = self.split(now);
-                adapter.deliver(&mut context, session, connection);
+        let Self { core, outputs, connections, mqtt, amqp, .. } = self;
+        while let Some((session, connection)) = core.next_ready() {
+            let context = &mut Context { now, core, outputs };
+            match connections.get(&connection) {
+                Some(Protocol::Amqp) => amqp.deliver(context, session, connection),
+                Some(_) => mqtt.deliver(context, session, connection),
+                None => {}
             }
         }
-    }
-
-    fn split(&mut self, now: Duration) -> (&mut Mqtt, Context<'_>) {
-        let context = Context { now, core: &mut self.core, outputs: &mut self.outputs };
-        (&mut self.mqtt, context)
     }
 
     /// Whether a session has a connection that speaks a protocol.

@@ -22,6 +22,7 @@
 //! `None`, and do what it says in that order. The last [`Output::WakeAt`] stands until replaced.
 
 mod access;
+mod amqp;
 mod broker;
 mod change;
 mod core;
@@ -39,6 +40,7 @@ mod session;
 mod settings;
 
 pub use access::{Access, Action, Rule as AccessRule};
+pub use amqp::Settings as AmqpSettings;
 pub use broker::{Broker, Input};
 pub use change::Change;
 pub use core::{Accepted, Core, Delivery, Next, Opened, Opening, Outstanding};
