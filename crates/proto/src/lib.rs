@@ -17,6 +17,7 @@
 //! - [`http1`]: heads and framing of HTTP/1 messages (RFC 9112).
 //! - [`kinds`]: the kinds of carriers that there are.
 //! - [`message`]: envelopes of messages that are no HTTP.
+//! - [`mqtt`]: packets of MQTT 3.1, 3.1.1 and 5.
 //! - [`oscore`]: messages of CoAP that are secret and authentic from end to end (RFC 8613).
 //! - [`profile`]: what a client tells of its decoding and its link, for HTTP and SOAP.
 //! - [`sealed`]: datagrams that are secret and known.
@@ -42,6 +43,7 @@ pub mod heads;
 pub mod http1;
 pub mod kinds;
 pub mod message;
+pub mod mqtt;
 pub mod oscore;
 pub mod profile;
 pub mod quic;
