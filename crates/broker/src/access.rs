@@ -2,6 +2,9 @@
 
 use crate::filter::{covers, matches};
 
+/// Below it are the topics for answers to those whose protocol has no topics.
+const REPLIES: &str = "$reply/";
+
 /// What a client wants to do with a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -37,7 +40,9 @@ impl Access {
     /// topic of a filter.
     #[must_use]
     pub fn allows(&self, user: Option<&str>, client: &str, action: Action, topic: &str) -> bool {
-        if action == Action::Publish && topic.starts_with('$') {
+        // Answers go to topics that adapters have made up for queues of their protocols.
+        let is_own = topic.starts_with('$') && !topic.starts_with(REPLIES);
+        if action == Action::Publish && is_own {
             return false;
         }
         if self.rules.is_empty() {

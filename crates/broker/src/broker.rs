@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
+use crate::adapter::Adapter;
+use crate::amqp091::{self, Amqp091, BRIDGE_CONNECTION};
 use crate::change::Change;
 use crate::core::Core;
 use crate::event::Event;
@@ -70,6 +72,7 @@ pub struct Broker {
     outputs: Outputs,
     connections: BTreeMap<ConnectionId, Protocol>,
     mqtt: Mqtt,
+    amqp091: Amqp091,
     woken_for: Option<Option<Duration>>,
 }
 
@@ -80,8 +83,10 @@ impl Broker {
         Self {
             core: Core::new(settings),
             outputs: Outputs::default(),
-            connections: BTreeMap::new(),
+            // What stands for a connection of an adapter's own session.
+            connections: BTreeMap::from([(BRIDGE_CONNECTION, Protocol::Amqp091)]),
             mqtt: Mqtt::new(mqtt),
+            amqp091: Amqp091::new(amqp091::Settings::default()),
             woken_for: None,
         }
     }
@@ -89,7 +94,16 @@ impl Broker {
     /// Takes what a store has kept, before any input. Returns how many changes named what it does
     /// not have.
     pub fn restore(&mut self, now: Duration, changes: impl IntoIterator<Item = Change>) -> usize {
-        self.core.restore(now, changes)
+        let unknown = self.core.restore(now, changes);
+        let (core, outputs) = (&mut self.core, &mut self.outputs);
+        unknown + self.amqp091.restore(&mut Context { now, core, outputs })
+    }
+
+    /// The same broker with other settings for AMQP 0.9.1, before any input.
+    #[must_use]
+    pub fn with_amqp091(mut self, settings: amqp091::Settings) -> Self {
+        self.amqp091 = Amqp091::new(settings);
+        self
     }
 
     /// What all protocols share.
@@ -123,7 +137,8 @@ impl Broker {
         if let Some((ticket, changes)) = self.core.next_batch() {
             return Some(Output::Persist { ticket, changes });
         }
-        let wake_at = [self.core.wake_at(), self.mqtt.wake_at()].into_iter().flatten().min();
+        let wake_at = [self.core.wake_at(), self.mqtt.wake_at(), self.amqp091.wake_at()];
+        let wake_at = wake_at.into_iter().flatten().min();
         if self.woken_for != Some(wake_at) {
             self.woken_for = Some(wake_at);
             return Some(Output::WakeAt(wake_at));
@@ -136,47 +151,47 @@ impl Broker {
             Input::Connected { connection, protocol, certified } => {
                 self.connections.insert(connection, protocol);
                 self.outputs.open(connection);
-                let (adapter, _) = self.split(now);
-                adapter.connected(now, connection, certified);
+                if let Some((adapter, _)) = self.adapter_of(now, connection) {
+                    adapter.connected(now, connection, certified);
+                }
             }
             Input::Received { connection, bytes } => {
-                if self.connections.contains_key(&connection) {
-                    let (adapter, mut context) = self.split(now);
+                if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
                     adapter.received(&mut context, connection, bytes);
                 }
             }
             Input::Sent { connection, bytes } => {
                 self.outputs.sent(connection, bytes);
-                if self.outputs.room(connection) {
-                    let (adapter, mut context) = self.split(now);
+                if self.outputs.room(connection)
+                    && let Some((adapter, mut context)) = self.adapter_of(now, connection)
+                {
                     adapter.writable(&mut context, connection);
                 }
             }
             Input::Lost { connection } => {
-                self.connections.remove(&connection);
                 self.outputs.forget(connection);
-                let (adapter, mut context) = self.split(now);
-                adapter.lost(&mut context, connection);
+                if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
+                    adapter.lost(&mut context, connection);
+                }
+                self.connections.remove(&connection);
             }
             Input::Known { connection, user } => {
-                let (adapter, mut context) = self.split(now);
-                adapter.known(&mut context, connection, user);
+                if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
+                    adapter.known(&mut context, connection, user);
+                }
             }
             Input::Persisted { ticket } => {
                 self.core.persisted(ticket);
-                let (adapter, mut context) = self.split(now);
-                adapter.committed(&mut context);
+                self.for_all(now, |adapter, context| adapter.committed(context));
             }
             Input::Wake => {
                 self.woken_for = None;
                 self.core.wake(now);
-                let (adapter, mut context) = self.split(now);
-                adapter.wake(&mut context);
+                self.for_all(now, |adapter, context| adapter.wake(context));
             }
             Input::Close => {
                 self.core.set_closing();
-                let (adapter, mut context) = self.split(now);
-                adapter.close(&mut context);
+                self.for_all(now, |adapter, context| adapter.close(context));
             }
         }
     }
@@ -184,16 +199,31 @@ impl Broker {
     /// Gives those who have something what they have room for.
     fn settle(&mut self, now: Duration) {
         while let Some((session, connection)) = self.core.next_ready() {
-            if self.connections.contains_key(&connection) {
-                let (adapter, mut context) = self.split(now);
+            if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
                 adapter.deliver(&mut context, session, connection);
             }
         }
     }
 
-    fn split(&mut self, now: Duration) -> (&mut Mqtt, Context<'_>) {
+    fn for_all(&mut self, now: Duration, mut call: impl FnMut(&mut dyn Adapter, &mut Context<'_>)) {
+        let (core, outputs) = (&mut self.core, &mut self.outputs);
+        let mut context = Context { now, core, outputs };
+        call(&mut self.mqtt, &mut context);
+        call(&mut self.amqp091, &mut context);
+    }
+
+    /// The adapter of a connection's protocol.
+    fn adapter_of(
+        &mut self,
+        now: Duration,
+        connection: ConnectionId,
+    ) -> Option<(&mut dyn Adapter, Context<'_>)> {
+        let adapter: &mut dyn Adapter = match self.connections.get(&connection)? {
+            Protocol::Amqp091 => &mut self.amqp091,
+            _ => &mut self.mqtt,
+        };
         let context = Context { now, core: &mut self.core, outputs: &mut self.outputs };
-        (&mut self.mqtt, context)
+        Some((adapter, context))
     }
 
     /// Whether a session has a connection that speaks a protocol.

@@ -1,5 +1,6 @@
 //! MQTT 3.1, 3.1.1 and 5 over an ordered byte pipe.
 
+mod adapter;
 mod connecting;
 mod connection;
 mod deliver;

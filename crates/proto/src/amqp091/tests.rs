@@ -176,7 +176,7 @@ fn properties_are_there_or_not() {
 
 #[test]
 fn content_goes_in_frames_of_what_was_agreed() {
-    let body: Vec<u8> = (0..10_000_u32).map(|at| at as u8).collect();
+    let body: Vec<u8> = (0..10_000_u32).map(|at| at.to_le_bytes()[0]).collect();
     let mut out = Vec::new();
     encode_content(3, &[0, 0], &body, MIN_FRAME_BYTES, &mut out).unwrap();
     let (mut rest, mut kinds, mut got) = (out.as_slice(), Vec::new(), Vec::new());

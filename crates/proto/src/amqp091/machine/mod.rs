@@ -216,6 +216,12 @@ impl Server {
             && matches!(self.channels.get(&channel), Some(Channel::Open(_)))
     }
 
+    /// Whether the connection is closed, or about to be.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        matches!(self.phase, Phase::Closing | Phase::Closed)
+    }
+
     /// Appends a method on an open channel; on others it is dropped.
     pub fn send(&mut self, channel: u16, method: &Method<'_>) {
         if self.is_open(channel) {
