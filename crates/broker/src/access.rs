@@ -69,6 +69,20 @@ impl Access {
                 .unwrap_or(false)
     }
 
+    /// Whether a user may receive every topic of a filter, for subscriptions of which nothing can be
+    /// left out later.
+    #[must_use]
+    pub fn may_subscribe_whole(&self, user: Option<&str>, client: &str, filter: &str) -> bool {
+        let mut fitting = self.of(user, client, Action::Subscribe);
+        self.rules.is_empty()
+            || fitting
+                .find_map(|(rule, allow)| match allow {
+                    true => covers(&rule, filter).then_some(true),
+                    false => overlap(&rule, filter).then_some(false),
+                })
+                .unwrap_or(false)
+    }
+
     fn allows(&self, user: Option<&str>, client: &str, action: Action, topic: &str) -> bool {
         let mut fitting = self.of(user, client, action);
         self.rules.is_empty()
@@ -135,6 +149,8 @@ mod tests {
         assert!(!access.may_subscribe(Some("bob"), "x", "secret/+"));
         // What is denied of it is left out of what comes.
         assert!(access.may_subscribe(Some("bob"), "x", "#"));
+        assert!(!access.may_subscribe_whole(Some("bob"), "x", "#"));
+        assert!(access.may_subscribe_whole(Some("bob"), "x", "open/#"));
         assert!(!access.may_receive(Some("bob"), "x", "secret/a"));
         assert!(access.may_receive(Some("bob"), "x", "open/a"));
         assert!(access.may_receive(Some("ann"), "x", "secret/a"));

@@ -22,7 +22,9 @@
 //! `None`, and do what it says in that order. The last [`Output::WakeAt`] stands until replaced.
 
 mod access;
+mod adapter;
 mod amqp;
+mod amqp091;
 mod broker;
 mod change;
 mod core;
@@ -41,6 +43,7 @@ mod settings;
 
 pub use access::{Access, Action, Rule as AccessRule};
 pub use amqp::Settings as AmqpSettings;
+pub use amqp091::Settings as Amqp091Settings;
 pub use broker::{Broker, Input};
 pub use change::Change;
 pub use core::{Accepted, Core, Delivery, Next, Opened, Opening, Outstanding};

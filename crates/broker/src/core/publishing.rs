@@ -43,7 +43,7 @@ impl Core {
     pub fn publish(
         &mut self,
         now: Duration,
-        mut publication: Publication,
+        publication: Publication,
     ) -> Result<Accepted, Refusal> {
         if self.is_closing {
             return Err(Refusal::Closing);
@@ -54,6 +54,28 @@ impl Core {
             let name = session.map_or("", |session| &session.key.name);
             self.check_publish(user, name, &publication)?;
         }
+        self.accept(now, publication)
+    }
+
+    /// The same for a client that is not who has the session that it is published by.
+    ///
+    /// # Errors
+    /// As [`Core::publish`].
+    pub fn publish_as(
+        &mut self,
+        now: Duration,
+        user: Option<&str>,
+        client: &str,
+        publication: Publication,
+    ) -> Result<Accepted, Refusal> {
+        if self.is_closing {
+            return Err(Refusal::Closing);
+        }
+        self.check_publish(user, client, &publication)?;
+        self.accept(now, publication)
+    }
+
+    fn accept(&mut self, now: Duration, mut publication: Publication) -> Result<Accepted, Refusal> {
         self.last_id += 1;
         publication.id = self.last_id;
         let verdict = self.settings.rules.apply(now, &mut self.passages, &mut publication);
@@ -216,7 +238,7 @@ impl Core {
         let access = &self.settings.access;
         let Some(session) = self.sessions.get_mut(id) else { return false };
         let (user, name) = (session.user.as_deref(), &*session.key.name);
-        if !access.may_receive(user, name, &publication.topic) {
+        if !session.is_trusted && !access.may_receive(user, name, &publication.topic) {
             return false;
         }
         if session.connection.is_none() && addressed.grade == Grade::AtMostOnce && !is_kept {

@@ -101,6 +101,12 @@ impl Core {
             Change::Cleared { topic } => {
                 self.retained.remove(&topic);
             }
+            Change::Kept { protocol, key, value: Some(value) } => {
+                self.kept.insert((protocol, key), value);
+            }
+            Change::Kept { protocol, key, value: None } => {
+                self.kept.remove(&(protocol, key));
+            }
         }
         Some(())
     }

@@ -111,6 +111,8 @@ pub(crate) struct Session {
     pub(crate) is_ready: bool,
     /// Its owner takes nothing for the time being.
     pub(crate) is_asleep: bool,
+    /// It is an adapter's own, which sees to the rules of access of whom it gives things to.
+    pub(crate) is_trusted: bool,
     /// The last number given to an entry.
     pub(crate) last_number: u64,
 }
@@ -133,6 +135,7 @@ impl Session {
             inbound: BTreeSet::new(),
             is_ready: false,
             is_asleep: false,
+            is_trusted: false,
             last_number: 0,
         }
     }
