@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
+use crate::adapter::Adapter;
 use crate::amqp::{self, Amqp};
+use crate::amqp091::{self, Amqp091, BRIDGE_CONNECTION};
 use crate::change::Change;
 use crate::core::Core;
 use crate::event::Event;
@@ -72,6 +74,7 @@ pub struct Broker {
     connections: BTreeMap<ConnectionId, Protocol>,
     mqtt: Mqtt,
     amqp: Amqp,
+    amqp091: Amqp091,
     woken_for: Option<Option<Duration>>,
 }
 
@@ -82,22 +85,35 @@ impl Broker {
         Self {
             core: Core::new(settings),
             outputs: Outputs::default(),
-            connections: BTreeMap::new(),
+            // What stands for a connection of an adapter's own session.
+            connections: BTreeMap::from([(BRIDGE_CONNECTION, Protocol::Amqp091)]),
             mqtt: Mqtt::new(mqtt),
             amqp: Amqp::new(amqp::Settings::default()),
+            amqp091: Amqp091::new(amqp091::Settings::default()),
             woken_for: None,
         }
     }
 
-    /// Takes what an operator sets for AMQP 1.0, for connections that come.
-    pub fn set_amqp(&mut self, settings: amqp::Settings) {
-        self.amqp.set(settings);
+    /// The same broker with other settings for AMQP 1.0, before any input.
+    #[must_use]
+    pub fn with_amqp(mut self, settings: amqp::Settings) -> Self {
+        self.amqp = Amqp::new(settings);
+        self
     }
 
     /// Takes what a store has kept, before any input. Returns how many changes named what it does
     /// not have.
     pub fn restore(&mut self, now: Duration, changes: impl IntoIterator<Item = Change>) -> usize {
-        self.core.restore(now, changes)
+        let unknown = self.core.restore(now, changes);
+        let (core, outputs) = (&mut self.core, &mut self.outputs);
+        unknown + self.amqp091.restore(&mut Context { now, core, outputs })
+    }
+
+    /// The same broker with other settings for AMQP 0.9.1, before any input.
+    #[must_use]
+    pub fn with_amqp091(mut self, settings: amqp091::Settings) -> Self {
+        self.amqp091 = Amqp091::new(settings);
+        self
     }
 
     /// What all protocols share.
@@ -131,10 +147,9 @@ impl Broker {
         if let Some((ticket, changes)) = self.core.next_batch() {
             return Some(Output::Persist { ticket, changes });
         }
-        let wake_at = [self.core.wake_at(), self.mqtt.wake_at(), self.amqp.wake_at()]
-            .into_iter()
-            .flatten()
-            .min();
+        let wake_at =
+            [self.core.wake_at(), self.mqtt.wake_at(), self.amqp.wake_at(), self.amqp091.wake_at()];
+        let wake_at = wake_at.into_iter().flatten().min();
         if self.woken_for != Some(wake_at) {
             self.woken_for = Some(wake_at);
             return Some(Output::WakeAt(wake_at));
@@ -143,72 +158,85 @@ impl Broker {
     }
 
     fn dispatch(&mut self, now: Duration, input: Input) {
-        let Self { core, outputs, connections, mqtt, amqp, .. } = self;
-        let mut context = Context { now, core, outputs };
         match input {
             Input::Connected { connection, protocol, certified } => {
-                connections.insert(connection, protocol);
-                context.outputs.open(connection);
-                match protocol {
-                    Protocol::Amqp => amqp.connected(&mut context, connection, certified),
-                    _ => mqtt.connected(now, connection, certified),
+                self.connections.insert(connection, protocol);
+                self.outputs.open(connection);
+                if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
+                    adapter.connected(&mut context, connection, certified);
                 }
             }
-            Input::Received { connection, bytes } => match connections.get(&connection) {
-                Some(Protocol::Amqp) => amqp.received(&mut context, connection, bytes),
-                Some(_) => mqtt.received(&mut context, connection, bytes),
-                None => {}
-            },
+            Input::Received { connection, bytes } => {
+                if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
+                    adapter.received(&mut context, connection, bytes);
+                }
+            }
             Input::Sent { connection, bytes } => {
-                context.outputs.sent(connection, bytes);
-                if context.outputs.room(connection) {
-                    match connections.get(&connection) {
-                        Some(Protocol::Amqp) => amqp.writable(&mut context, connection),
-                        _ => mqtt.writable(&mut context, connection),
-                    }
+                self.outputs.sent(connection, bytes);
+                if self.outputs.room(connection)
+                    && let Some((adapter, mut context)) = self.adapter_of(now, connection)
+                {
+                    adapter.writable(&mut context, connection);
                 }
             }
             Input::Lost { connection } => {
-                context.outputs.forget(connection);
-                match connections.remove(&connection) {
-                    Some(Protocol::Amqp) => amqp.lost(&mut context, connection),
-                    _ => mqtt.lost(&mut context, connection),
+                self.outputs.forget(connection);
+                if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
+                    adapter.lost(&mut context, connection);
+                }
+                self.connections.remove(&connection);
+            }
+            Input::Known { connection, user } => {
+                if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
+                    adapter.known(&mut context, connection, user);
                 }
             }
-            Input::Known { connection, user } => match connections.get(&connection) {
-                Some(Protocol::Amqp) => amqp.known(&mut context, connection, user),
-                _ => mqtt.known(&mut context, connection, user),
-            },
             Input::Persisted { ticket } => {
-                context.core.persisted(ticket);
-                mqtt.committed(&mut context);
-                amqp.committed(&mut context);
+                self.core.persisted(ticket);
+                self.for_all(now, |adapter, context| adapter.committed(context));
             }
             Input::Wake => {
                 self.woken_for = None;
-                context.core.wake(now);
-                mqtt.wake(&mut context);
-                amqp.wake(&mut context);
+                self.core.wake(now);
+                self.for_all(now, |adapter, context| adapter.wake(context));
             }
             Input::Close => {
-                context.core.set_closing();
-                mqtt.close(&mut context);
-                amqp.close(&mut context);
+                self.core.set_closing();
+                self.for_all(now, |adapter, context| adapter.close(context));
             }
         }
     }
 
     /// Gives those who have something what they have room for.
     fn settle(&mut self, now: Duration) {
-        let Self { core, outputs, connections, mqtt, amqp, .. } = self;
-        while let Some((session, connection)) = core.next_ready() {
-            let context = &mut Context { now, core, outputs };
-            match connections.get(&connection) {
-                Some(Protocol::Amqp) => amqp.deliver(context, session, connection),
-                Some(_) => mqtt.deliver(context, session, connection),
-                None => {}
+        while let Some((session, connection)) = self.core.next_ready() {
+            if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
+                adapter.deliver(&mut context, session, connection);
             }
         }
+    }
+
+    fn for_all(&mut self, now: Duration, mut call: impl FnMut(&mut dyn Adapter, &mut Context<'_>)) {
+        let (core, outputs) = (&mut self.core, &mut self.outputs);
+        let mut context = Context { now, core, outputs };
+        call(&mut self.mqtt, &mut context);
+        call(&mut self.amqp, &mut context);
+        call(&mut self.amqp091, &mut context);
+    }
+
+    /// The adapter of a connection's protocol.
+    fn adapter_of(
+        &mut self,
+        now: Duration,
+        connection: ConnectionId,
+    ) -> Option<(&mut dyn Adapter, Context<'_>)> {
+        let adapter: &mut dyn Adapter = match self.connections.get(&connection)? {
+            Protocol::Amqp => &mut self.amqp,
+            Protocol::Amqp091 => &mut self.amqp091,
+            _ => &mut self.mqtt,
+        };
+        let context = Context { now, core: &mut self.core, outputs: &mut self.outputs };
+        Some((adapter, context))
     }
 
     /// Whether a session has a connection that speaks a protocol.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ids::ClientKey;
+use bytes::Bytes;
+
+use crate::ids::{ClientKey, Protocol};
 use crate::publication::{Grade, Publication};
 use crate::session::Subscription;
 
@@ -97,5 +99,14 @@ pub enum Change {
     Cleared {
         /// The topic.
         topic: Arc<str>,
+    },
+    /// A record of an adapter, in its own form: what its protocol has besides sessions.
+    Kept {
+        /// Whose.
+        protocol: Protocol,
+        /// What the adapter calls it.
+        key: Arc<str>,
+        /// The record that takes the place of the one before; `None`: there is none any more.
+        value: Option<Bytes>,
     },
 }

@@ -15,7 +15,6 @@ use super::connection::{Connection, Link};
 use super::deliver::Subscriber;
 use super::selector::{self, Selector};
 use super::{Shared, translate};
-use crate::access::Action;
 use crate::core::Opening;
 use crate::filter::{check_name, shared as split_shared};
 use crate::ids::{ClientKey, Protocol};
@@ -97,7 +96,7 @@ impl Connection {
             check_name(topic).map_err(|what| ErrorInfo::new(condition::INVALID_FIELD, what))?;
             let access = &context.core.settings().access;
             let user = self.user.as_deref();
-            if !access.allows(user, &self.container, Action::Publish, topic) {
+            if !access.may_publish(user, &self.container, topic) {
                 let what = "the client's rules do not allow to publish to this";
                 return Err(ErrorInfo::new(condition::UNAUTHORIZED_ACCESS, what));
             }

@@ -25,6 +25,7 @@ use proto::amqp::machine::Input;
 use proto::amqp::performative::{ErrorInfo, condition};
 use proto::timers::Timers;
 
+use crate::adapter::Adapter;
 use crate::ids::{ConnectionId, SessionId};
 use crate::outputs::Context;
 use connection::Connection;
@@ -90,104 +91,6 @@ impl Amqp {
         }
     }
 
-    /// Takes settings, for connections that come.
-    pub(crate) fn set(&mut self, settings: Settings) {
-        self.shared.settings = settings;
-    }
-
-    /// A connection was accepted.
-    pub(crate) fn connected(
-        &mut self,
-        context: &mut Context<'_>,
-        id: ConnectionId,
-        certified: Option<Arc<str>>,
-    ) {
-        let connection = Connection::new(context.now, id, &self.shared.settings, certified);
-        self.connections.insert(id, connection);
-        self.feed(context, id, Input::Wake);
-    }
-
-    /// Bytes came over a connection.
-    pub(crate) fn received(
-        &mut self,
-        context: &mut Context<'_>,
-        id: ConnectionId,
-        bytes: BytesMut,
-    ) {
-        self.feed(context, id, Input::Bytes(bytes.freeze()));
-    }
-
-    /// The answer to [`crate::Output::Login`].
-    pub(crate) fn known(
-        &mut self,
-        context: &mut Context<'_>,
-        id: ConnectionId,
-        user: Result<Option<Arc<str>>, ()>,
-    ) {
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.known(context, &mut self.shared, user);
-        }
-        self.settle(context, id);
-    }
-
-    /// A session's client is given what waits, while there is room.
-    pub(crate) fn deliver(
-        &mut self,
-        context: &mut Context<'_>,
-        session: SessionId,
-        id: ConnectionId,
-    ) {
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.deliver_to(context, &mut self.shared, session);
-        }
-        self.settle(context, id);
-    }
-
-    /// A connection has room again.
-    pub(crate) fn writable(&mut self, context: &mut Context<'_>, id: ConnectionId) {
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.deliver_all(context, &mut self.shared);
-        }
-        self.settle(context, id);
-    }
-
-    /// A connection has ended.
-    pub(crate) fn lost(&mut self, context: &mut Context<'_>, id: ConnectionId) {
-        self.feed(context, id, Input::Eof);
-        self.forget(id);
-    }
-
-    /// What waited for the store goes on.
-    pub(crate) fn committed(&mut self, context: &mut Context<'_>) {
-        for id in std::mem::take(&mut self.shared.holding) {
-            if let Some(connection) = self.connections.get_mut(&id) {
-                connection.committed(context, &mut self.shared);
-            }
-            self.settle(context, id);
-        }
-    }
-
-    /// What is due.
-    pub(crate) fn wake(&mut self, context: &mut Context<'_>) {
-        while let Some(id) = self.shared.timers.pop(context.now) {
-            self.feed(context, id, Input::Wake);
-        }
-    }
-
-    /// When something is due.
-    pub(crate) fn wake_at(&self) -> Option<Duration> {
-        self.shared.timers.next()
-    }
-
-    /// The broker ends.
-    pub(crate) fn close(&mut self, context: &mut Context<'_>) {
-        let all: Vec<ConnectionId> = self.connections.keys().copied().collect();
-        let error = ErrorInfo::new(condition::CONNECTION_FORCED, "the broker is ending");
-        for id in all {
-            self.feed(context, id, Input::Close { error: Some(error.clone()) });
-        }
-    }
-
     fn feed(&mut self, context: &mut Context<'_>, id: ConnectionId, input: Input) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.feed(context, &mut self.shared, input);
@@ -213,5 +116,80 @@ impl Amqp {
         self.shared.timers.set(id, None);
         self.shared.holding.remove(&id);
         self.shared.names.retain(|_, of| *of != id);
+    }
+}
+
+impl Adapter for Amqp {
+    fn connected(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        certified: Option<Arc<str>>,
+    ) {
+        let connection = Connection::new(context.now, id, &self.shared.settings, certified);
+        self.connections.insert(id, connection);
+        self.feed(context, id, Input::Wake);
+    }
+
+    fn received(&mut self, context: &mut Context<'_>, id: ConnectionId, bytes: BytesMut) {
+        self.feed(context, id, Input::Bytes(bytes.freeze()));
+    }
+
+    fn known(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        user: Result<Option<Arc<str>>, ()>,
+    ) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.known(context, &mut self.shared, user);
+        }
+        self.settle(context, id);
+    }
+
+    fn deliver(&mut self, context: &mut Context<'_>, session: SessionId, id: ConnectionId) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.deliver_to(context, &mut self.shared, session);
+        }
+        self.settle(context, id);
+    }
+
+    fn writable(&mut self, context: &mut Context<'_>, id: ConnectionId) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.deliver_all(context, &mut self.shared);
+        }
+        self.settle(context, id);
+    }
+
+    fn lost(&mut self, context: &mut Context<'_>, id: ConnectionId) {
+        self.feed(context, id, Input::Eof);
+        self.forget(id);
+    }
+
+    fn committed(&mut self, context: &mut Context<'_>) {
+        for id in std::mem::take(&mut self.shared.holding) {
+            if let Some(connection) = self.connections.get_mut(&id) {
+                connection.committed(context, &mut self.shared);
+            }
+            self.settle(context, id);
+        }
+    }
+
+    fn wake(&mut self, context: &mut Context<'_>) {
+        while let Some(id) = self.shared.timers.pop(context.now) {
+            self.feed(context, id, Input::Wake);
+        }
+    }
+
+    fn wake_at(&self) -> Option<Duration> {
+        self.shared.timers.next()
+    }
+
+    fn close(&mut self, context: &mut Context<'_>) {
+        let all: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        let error = ErrorInfo::new(condition::CONNECTION_FORCED, "the broker is ending");
+        for id in all {
+            self.feed(context, id, Input::Close { error: Some(error.clone()) });
+        }
     }
 }

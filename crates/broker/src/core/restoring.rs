@@ -9,7 +9,7 @@ use super::subscribing::subscriber;
 use super::{Core, Deadline};
 use crate::change::Change;
 use crate::filter::{check_filter, shared};
-use crate::ids::{ClientKey, SessionId, Ticket};
+use crate::ids::{ClientKey, SessionId};
 use crate::publication::Publication;
 use crate::session::{Entry, Granted, Phase, Session, Subscription};
 
@@ -101,6 +101,12 @@ impl Core {
             Change::Cleared { topic } => {
                 self.retained.remove(&topic);
             }
+            Change::Kept { protocol, key, value: Some(value) } => {
+                self.kept.insert((protocol, key), value);
+            }
+            Change::Kept { protocol, key, value: None } => {
+                self.kept.remove(&(protocol, key));
+            }
         }
         Some(())
     }
@@ -156,7 +162,6 @@ impl Core {
             grade,
             retain,
             stored: true,
-            after: Ticket(0),
             identifiers,
             shared,
             conflate: false,

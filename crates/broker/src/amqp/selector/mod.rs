@@ -27,7 +27,7 @@ pub(super) enum Operand {
 
 /// How two values are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
+pub(in crate::amqp) enum Comparison {
     Equal,
     Different,
     Less,
@@ -38,7 +38,7 @@ enum Comparison {
 
 /// What is computed of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Arithmetic {
+pub(in crate::amqp) enum Arithmetic {
     Plus,
     Minus,
     Times,
@@ -47,7 +47,7 @@ enum Arithmetic {
 
 /// A part of a pattern of LIKE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Piece {
+pub(in crate::amqp) enum Piece {
     /// This character.
     Char(char),
     /// One character.
