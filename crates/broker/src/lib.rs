@@ -46,7 +46,9 @@ pub use broker::{Broker, Input};
 pub use change::Change;
 pub use core::{Accepted, Core, Delivery, Next, Opened, Opening, Outstanding};
 pub use event::{Counts, Drop, Event};
-pub use filter::{MAX_LEVELS, MAX_TOPIC_BYTES, check_filter, check_name, covers, matches, shared};
+pub use filter::{
+    MAX_LEVELS, MAX_TOPIC_BYTES, check_filter, check_name, covers, matches, overlap, shared,
+};
 pub use ids::{ClientKey, ConnectionId, Protocol, SessionId, Ticket};
 pub use mqtt::Settings as MqttSettings;
 pub use outputs::{Context, Login, Output, Outputs};

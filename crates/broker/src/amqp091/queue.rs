@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn priorities_are_told_apart_where_it_was_asked() {
+    fn priorities_differ_where_it_was_asked() {
         let mut queue = queue(Arguments { max_priority: Some(5), ..Arguments::default() });
         for (body, priority) in [("a", 0), ("b", 7), ("c", 5), ("d", 1)] {
             push(&mut queue, body, priority);

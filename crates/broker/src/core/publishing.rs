@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Core, drop_event};
-use crate::access::Action;
 use crate::change::Change;
 use crate::event::{Drop, Event};
 use crate::filter::check_name;
@@ -118,7 +117,7 @@ impl Core {
         if bytes > limit {
             return Err(Refusal::TooLarge { bytes, limit });
         }
-        if !self.settings.access.allows(user, client, Action::Publish, &publication.topic) {
+        if !self.settings.access.may_publish(user, client, &publication.topic) {
             return Err(Refusal::NotAuthorized);
         }
         if publication.retain && !publication.payload.is_empty() {
@@ -184,12 +183,8 @@ impl Core {
             let is_own = publication.publisher == Some(session);
             let addressed = address(publication, own, is_own, conflate);
             if let Some(addressed) = addressed {
-                receivers += usize::from(self.queue_once(
-                    session,
-                    publication,
-                    addressed,
-                    &mut is_stored,
-                ));
+                receivers +=
+                    usize::from(self.queue_once(session, publication, addressed, &mut is_stored));
             }
         }
         for share in &hits.shares {
@@ -240,7 +235,12 @@ impl Core {
         addressed: Addressed,
     ) -> bool {
         let is_kept = self.settings.queue_grade_0;
+        let access = &self.settings.access;
         let Some(session) = self.sessions.get_mut(id) else { return false };
+        let (user, name) = (session.user.as_deref(), &*session.key.name);
+        if !session.is_unchecked && !access.may_receive(user, name, &publication.topic) {
+            return false;
+        }
         if session.connection.is_none() && addressed.grade == Grade::AtMostOnce && !is_kept {
             return false;
         }

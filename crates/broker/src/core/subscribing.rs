@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Core;
-use crate::access::Action;
 use crate::change::Change;
 use crate::filter::{check_filter, shared};
 use crate::ids::SessionId;
@@ -32,17 +31,29 @@ impl Core {
         let (_, filter) = parts(&subscription)?;
         let Some(session) = self.sessions.get(id) else { return Err(Refusal::Closing) };
         let (user, name) = (session.user.as_deref(), &*session.key.name);
-        if !self.settings.access.allows(user, name, Action::Subscribe, filter) {
+        if !self.settings.access.may_subscribe(user, name, filter) {
             return Err(Refusal::NotAuthorized);
         }
-        self.subscribe_unchecked(id, subscription)
+        self.add_subscription(id, subscription)
     }
 
-    /// The same where an adapter has found out whether its client may do this.
+    /// The same for a session of an adapter's own, which gets whatever there is: its adapter knows
+    /// which of its clients may have what.
     ///
     /// # Errors
     /// The filter, or a bound.
     pub fn subscribe_unchecked(
+        &mut self,
+        id: SessionId,
+        subscription: Subscription,
+    ) -> Result<Grade, Refusal> {
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.is_unchecked = true;
+        }
+        self.add_subscription(id, subscription)
+    }
+
+    fn add_subscription(
         &mut self,
         id: SessionId,
         subscription: Subscription,

@@ -106,6 +106,7 @@ impl Core {
     /// Puts the next retained messages into the queue, if it is empty.
     fn walk(&mut self, now: Duration, id: SessionId) {
         loop {
+            let access = &self.settings.access;
             let Some(session) = self.sessions.get_mut(id) else { return };
             if session.walks.is_empty() || session.queue.len() > 0 {
                 return;
@@ -114,6 +115,10 @@ impl Core {
             match self.retained.step(now, filter, after.as_ref()) {
                 Step::Found(publication) => {
                     *after = Some(publication.topic.clone());
+                    let (user, name) = (session.user.as_deref(), &*session.key.name);
+                    if !access.may_receive(user, name, &publication.topic) {
+                        continue;
+                    }
                     let granted = *granted;
                     let entry = Entry {
                         number: session.next_number(),
@@ -147,9 +152,9 @@ impl Core {
     /// retained messages goes on.
     #[must_use]
     pub fn has_more(&self, id: SessionId) -> bool {
-        self.sessions.get(id).is_some_and(|session| {
-            session.queue.len() == 0 && !session.walks.is_empty()
-        })
+        self.sessions
+            .get(id)
+            .is_some_and(|session| session.queue.len() == 0 && !session.walks.is_empty())
     }
 
     /// What is under way under a number.

@@ -113,6 +113,8 @@ pub(crate) struct Session {
     pub(crate) is_asleep: bool,
     /// The last number given to an entry.
     pub(crate) last_number: u64,
+    /// It is an adapter's own, which sees itself to what its clients may have.
+    pub(crate) is_unchecked: bool,
 }
 
 impl Session {
@@ -134,6 +136,7 @@ impl Session {
             is_ready: false,
             is_asleep: false,
             last_number: 0,
+            is_unchecked: false,
         }
     }
 

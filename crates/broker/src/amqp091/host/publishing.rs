@@ -198,7 +198,13 @@ pub(in crate::amqp091) fn allowed(
     topic: &str,
 ) -> Result<(), Fault> {
     let access = &context.core.settings().access;
-    match access.allows(client.user.as_deref(), &client.name, action, topic) {
+    let (user, name) = (client.user.as_deref(), &*client.name);
+    let is_allowed = match action {
+        Action::Publish => access.may_publish(user, name, topic),
+        // Others may have filled a queue: what is denied of a filter cannot be left out later.
+        Action::Subscribe => access.may_receive_all(user, name, topic),
+    };
+    match is_allowed {
         true => Ok(()),
         false => Err(Fault::access(format_args!("'{topic}'"))),
     }
