@@ -2,8 +2,8 @@
 
 use crate::filter::{covers, matches, overlap};
 
-/// Below it are the topics for answers to those whose protocol has no topics.
-const REPLIES: &str = "$reply/";
+/// Where answers go of clients whose protocol has addresses of its own for them.
+pub(crate) const REPLIES: &str = "$reply/";
 
 /// What a client wants to do with a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,8 @@ pub struct Rule {
 }
 
 /// Rules in order: the first that fits decides. Without rules everything is allowed but writing
-/// below `$SYS`; with rules, what none fits is not.
+/// below `$SYS`; with rules, what none fits is not. Reply addresses (`$reply/…`) are of whoever knows
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// The rules.
@@ -39,21 +40,25 @@ impl Access {
     /// Whether a user, known to the protocol as `client`, may publish to a topic.
     #[must_use]
     pub fn may_publish(&self, user: Option<&str>, client: &str, topic: &str) -> bool {
-        // Answers go to topics that adapters have made up for queues of their protocols.
-        let is_own = topic.starts_with('$') && !topic.starts_with(REPLIES);
-        !is_own && self.allows(user, client, Action::Publish, topic)
+        // Whoever was told a reply address may use it.
+        topic.starts_with(REPLIES)
+            || !topic.starts_with('$') && self.allows(user, client, Action::Publish, topic)
     }
 
     /// Whether a user may get what is published to a topic.
     #[must_use]
     pub fn may_receive(&self, user: Option<&str>, client: &str, topic: &str) -> bool {
-        self.allows(user, client, Action::Subscribe, topic)
+        topic.starts_with(REPLIES) || self.allows(user, client, Action::Subscribe, topic)
     }
 
     /// Whether a user may subscribe to a filter: that is so if some of its topics may be received.
     /// The others are left out when something is published to them.
     #[must_use]
     pub fn may_subscribe(&self, user: Option<&str>, client: &str, filter: &str) -> bool {
+        if filter.starts_with(REPLIES) {
+            // Nobody gets those of others, which a wildcard would find.
+            return !filter.contains(['+', '#']);
+        }
         let mut fitting = self.of(user, client, Action::Subscribe);
         self.rules.is_empty()
             || fitting
@@ -64,10 +69,10 @@ impl Access {
                 .unwrap_or(false)
     }
 
-    /// Whether a user may receive what is published to every topic of a filter: for those who
-    /// read from what others have filled.
+    /// Whether a user may receive every topic of a filter, for subscriptions of which nothing can be
+    /// left out later.
     #[must_use]
-    pub fn may_receive_all(&self, user: Option<&str>, client: &str, filter: &str) -> bool {
+    pub fn may_subscribe_whole(&self, user: Option<&str>, client: &str, filter: &str) -> bool {
         let mut fitting = self.of(user, client, Action::Subscribe);
         self.rules.is_empty()
             || fitting
@@ -144,14 +149,11 @@ mod tests {
         assert!(!access.may_subscribe(Some("bob"), "x", "secret/+"));
         // What is denied of it is left out of what comes.
         assert!(access.may_subscribe(Some("bob"), "x", "#"));
+        assert!(!access.may_subscribe_whole(Some("bob"), "x", "#"));
+        assert!(access.may_subscribe_whole(Some("bob"), "x", "open/#"));
         assert!(!access.may_receive(Some("bob"), "x", "secret/a"));
         assert!(access.may_receive(Some("bob"), "x", "open/a"));
         assert!(access.may_receive(Some("ann"), "x", "secret/a"));
-        assert!(!access.may_receive_all(Some("bob"), "x", "#"));
-        assert!(access.may_receive_all(Some("bob"), "x", "open/#"));
-        assert!(access.may_receive_all(Some("ann"), "x", "secret/#"));
-        assert!(!access.may_publish(Some("bob"), "x", "$reply/queue/q"), "no rule says so");
-        assert!(Access::default().may_publish(None, "x", "$reply/queue/q"));
         assert!(access.may_publish(None, "x7", "unit/x7/track"));
         assert!(!access.may_publish(None, "x7", "unit/x8/track"));
     }

@@ -11,7 +11,12 @@ use crate::outputs::Context;
 /// An adapter; each call has a connection of its own protocol.
 pub(crate) trait Adapter {
     /// A connection was accepted; its certificate says who the client is, if it has one.
-    fn connected(&mut self, now: Duration, id: ConnectionId, certified: Option<Arc<str>>);
+    fn connected(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        certified: Option<Arc<str>>,
+    );
 
     /// Bytes came over a connection.
     fn received(&mut self, context: &mut Context<'_>, id: ConnectionId, bytes: BytesMut);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 
 use crate::adapter::Adapter;
+use crate::amqp::{self, Amqp};
 use crate::amqp091::{self, Amqp091, BRIDGE_CONNECTION};
 use crate::change::Change;
 use crate::core::Core;
@@ -72,6 +73,7 @@ pub struct Broker {
     outputs: Outputs,
     connections: BTreeMap<ConnectionId, Protocol>,
     mqtt: Mqtt,
+    amqp: Amqp,
     amqp091: Amqp091,
     woken_for: Option<Option<Duration>>,
 }
@@ -86,9 +88,17 @@ impl Broker {
             // What stands for a connection of an adapter's own session.
             connections: BTreeMap::from([(BRIDGE_CONNECTION, Protocol::Amqp091)]),
             mqtt: Mqtt::new(mqtt),
+            amqp: Amqp::new(amqp::Settings::default()),
             amqp091: Amqp091::new(amqp091::Settings::default()),
             woken_for: None,
         }
+    }
+
+    /// The same broker with other settings for AMQP 1.0, before any input.
+    #[must_use]
+    pub fn with_amqp(mut self, settings: amqp::Settings) -> Self {
+        self.amqp = Amqp::new(settings);
+        self
     }
 
     /// Takes what a store has kept, before any input. Returns how many changes named what it does
@@ -137,7 +147,8 @@ impl Broker {
         if let Some((ticket, changes)) = self.core.next_batch() {
             return Some(Output::Persist { ticket, changes });
         }
-        let wake_at = [self.core.wake_at(), self.mqtt.wake_at(), self.amqp091.wake_at()];
+        let wake_at =
+            [self.core.wake_at(), self.mqtt.wake_at(), self.amqp.wake_at(), self.amqp091.wake_at()];
         let wake_at = wake_at.into_iter().flatten().min();
         if self.woken_for != Some(wake_at) {
             self.woken_for = Some(wake_at);
@@ -151,8 +162,8 @@ impl Broker {
             Input::Connected { connection, protocol, certified } => {
                 self.connections.insert(connection, protocol);
                 self.outputs.open(connection);
-                if let Some((adapter, _)) = self.adapter_of(now, connection) {
-                    adapter.connected(now, connection, certified);
+                if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
+                    adapter.connected(&mut context, connection, certified);
                 }
             }
             Input::Received { connection, bytes } => {
@@ -209,6 +220,7 @@ impl Broker {
         let (core, outputs) = (&mut self.core, &mut self.outputs);
         let mut context = Context { now, core, outputs };
         call(&mut self.mqtt, &mut context);
+        call(&mut self.amqp, &mut context);
         call(&mut self.amqp091, &mut context);
     }
 
@@ -219,6 +231,7 @@ impl Broker {
         connection: ConnectionId,
     ) -> Option<(&mut dyn Adapter, Context<'_>)> {
         let adapter: &mut dyn Adapter = match self.connections.get(&connection)? {
+            Protocol::Amqp => &mut self.amqp,
             Protocol::Amqp091 => &mut self.amqp091,
             _ => &mut self.mqtt,
         };

@@ -23,6 +23,7 @@
 
 mod access;
 mod adapter;
+mod amqp;
 mod amqp091;
 mod broker;
 mod change;
@@ -41,6 +42,7 @@ mod session;
 mod settings;
 
 pub use access::{Access, Action, Rule as AccessRule};
+pub use amqp::Settings as AmqpSettings;
 pub use amqp091::Settings as Amqp091Settings;
 pub use broker::{Broker, Input};
 pub use change::Change;

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use broker::{
+use bytes::{Bytes, BytesMut};
+use longwire_broker::{
     Broker, Change, ConnectionId, Input, MqttSettings, Output, Protocol, Settings, Ticket,
 };
-use bytes::{Bytes, BytesMut};
 use proto::mqtt::{
     Ack, Connect, Filter, Id, Options, Packet, Properties, Publish, Qos, Reason, Subscribe, Text,
     Value, Version, encode, take,

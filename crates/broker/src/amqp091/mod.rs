@@ -282,7 +282,13 @@ fn login(context: &mut Context<'_>, connection: &mut Connection, credentials: Cr
 }
 
 impl Adapter for Amqp091 {
-    fn connected(&mut self, now: Duration, id: ConnectionId, certified: Option<Arc<str>>) {
+    fn connected(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        certified: Option<Arc<str>>,
+    ) {
+        let now = context.now;
         let settings = machine::Settings {
             product: "longwire".to_owned(),
             version: self.settings.version.clone(),

@@ -238,26 +238,19 @@ impl Core {
         let access = &self.settings.access;
         let Some(session) = self.sessions.get_mut(id) else { return false };
         let (user, name) = (session.user.as_deref(), &*session.key.name);
-        if !session.is_unchecked && !access.may_receive(user, name, &publication.topic) {
+        if !session.is_trusted && !access.may_receive(user, name, &publication.topic) {
             return false;
         }
         if session.connection.is_none() && addressed.grade == Grade::AtMostOnce && !is_kept {
             return false;
         }
         let stored = session.stored && addressed.grade > Grade::AtMostOnce;
-        let after = if stored && addressed.grade == Grade::ExactlyOnce {
-            // Sent before it is written, it would be sent twice after a crash.
-            self.journal.open_ticket()
-        } else {
-            Ticket(0)
-        };
         let entry = Entry {
             number: session.next_number(),
             publication: publication.clone(),
             grade: addressed.grade,
             retain: addressed.retain,
             stored,
-            after,
             identifiers: addressed.identifiers,
             shared: addressed.shared,
             conflate: addressed.conflate,

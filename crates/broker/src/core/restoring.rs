@@ -9,7 +9,7 @@ use super::subscribing::subscriber;
 use super::{Core, Deadline};
 use crate::change::Change;
 use crate::filter::{check_filter, shared};
-use crate::ids::{ClientKey, SessionId, Ticket};
+use crate::ids::{ClientKey, SessionId};
 use crate::publication::Publication;
 use crate::session::{Entry, Granted, Phase, Session, Subscription};
 
@@ -162,7 +162,6 @@ impl Core {
             grade,
             retain,
             stored: true,
-            after: Ticket(0),
             identifiers,
             shared,
             conflate: false,

@@ -34,11 +34,10 @@ impl Core {
         if !self.settings.access.may_subscribe(user, name, filter) {
             return Err(Refusal::NotAuthorized);
         }
-        self.add_subscription(id, subscription)
+        self.add_subscription(id, subscription, false)
     }
 
-    /// The same for a session of an adapter's own, which gets whatever there is: its adapter knows
-    /// which of its clients may have what.
+    /// The same for a session of an adapter's own, which sees itself to who may get what comes.
     ///
     /// # Errors
     /// The filter, or a bound.
@@ -47,20 +46,19 @@ impl Core {
         id: SessionId,
         subscription: Subscription,
     ) -> Result<Grade, Refusal> {
-        if let Some(session) = self.sessions.get_mut(id) {
-            session.is_unchecked = true;
-        }
-        self.add_subscription(id, subscription)
+        self.add_subscription(id, subscription, true)
     }
 
     fn add_subscription(
         &mut self,
         id: SessionId,
         subscription: Subscription,
+        is_trusted: bool,
     ) -> Result<Grade, Refusal> {
         let (group, filter) = parts(&subscription)?;
         let settings = &self.settings;
         let Some(session) = self.sessions.get_mut(id) else { return Err(Refusal::Closing) };
+        session.is_trusted |= is_trusted;
         let full: Arc<str> = subscription.filter.as_str().into();
         let is_new = !session.subscriptions.contains_key(&full);
         if is_new && session.subscriptions.len() >= settings.max_subscriptions {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::ids::{ClientKey, ConnectionId};
 use crate::publication::{Grade, Publication};
 
-pub(crate) use inflight::{Inflight, Phase};
+pub(crate) use inflight::{Again, Flying, Inflight, Phase};
 pub(crate) use queue::{Entry, Queue};
 pub(crate) use table::Sessions;
 
@@ -111,10 +111,10 @@ pub(crate) struct Session {
     pub(crate) is_ready: bool,
     /// Its owner takes nothing for the time being.
     pub(crate) is_asleep: bool,
+    /// It is an adapter's own, which sees to the rules of access of whom it gives things to.
+    pub(crate) is_trusted: bool,
     /// The last number given to an entry.
     pub(crate) last_number: u64,
-    /// It is an adapter's own, which sees itself to what its clients may have.
-    pub(crate) is_unchecked: bool,
 }
 
 impl Session {
@@ -135,8 +135,8 @@ impl Session {
             inbound: BTreeSet::new(),
             is_ready: false,
             is_asleep: false,
+            is_trusted: false,
             last_number: 0,
-            is_unchecked: false,
         }
     }
 

@@ -198,13 +198,13 @@ pub(in crate::amqp091) fn allowed(
     topic: &str,
 ) -> Result<(), Fault> {
     let access = &context.core.settings().access;
-    let (user, name) = (client.user.as_deref(), &*client.name);
-    let is_allowed = match action {
+    let (user, name) = (client.user.as_deref(), &client.name);
+    let may = match action {
         Action::Publish => access.may_publish(user, name, topic),
-        // Others may have filled a queue: what is denied of a filter cannot be left out later.
-        Action::Subscribe => access.may_receive_all(user, name, topic),
+        // What a queue is given is not looked at again.
+        Action::Subscribe => access.may_subscribe_whole(user, name, topic),
     };
-    match is_allowed {
+    match may {
         true => Ok(()),
         false => Err(Fault::access(format_args!("'{topic}'"))),
     }
