@@ -246,6 +246,12 @@ impl Core {
         self.journal.ticket()
     }
 
+    /// Whether there is a store that anything is written to.
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        self.journal.is_durable()
+    }
+
     /// Keeps a record of an adapter, or keeps it no more.
     pub fn keep(&mut self, protocol: Protocol, key: Arc<str>, value: Option<Bytes>) {
         self.journal.add(Change::Kept { protocol, key, value });

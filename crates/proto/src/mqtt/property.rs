@@ -255,8 +255,8 @@ impl Properties {
         varint_len(self.block.len()) + self.block.len()
     }
 
-    /// Whether a packet may have these: each identifier is one of `allowed`, and none is there twice
-    /// that may not be.
+    /// Whether a packet may have these: each identifier is one of `allowed`, and none is there
+    /// twice that may not be.
     pub(super) fn fits(&self, allowed: Ids) -> Result<(), Error> {
         if !allowed.covers(self.ids) {
             return Err(Error::Caller { what: "a property that this packet cannot have" });
