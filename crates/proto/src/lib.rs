@@ -16,6 +16,7 @@
 //! - [`http1`]: heads and framing of HTTP/1 messages (RFC 9112).
 //! - [`kinds`]: the kinds of carriers that there are.
 //! - [`message`]: envelopes of messages that are no HTTP.
+//! - [`mqtt`]: packets of MQTT 3.1, 3.1.1 and 5.
 //! - [`mqttsn`]: messages of MQTT for sensor networks (MQTT-SN 1.2).
 //! - [`mqttudp`]: datagrams of MQTT/UDP, which has no broker.
 //! - [`oscore`]: messages of CoAP that are secret and authentic from end to end (RFC 8613).
@@ -42,6 +43,7 @@ pub mod heads;
 pub mod http1;
 pub mod kinds;
 pub mod message;
+pub mod mqtt;
 pub mod mqttsn;
 pub mod mqttudp;
 pub mod oscore;

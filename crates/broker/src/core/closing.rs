@@ -1,0 +1,141 @@
+//! A client goes, and its session ends.
+
+use std::time::Duration;
+
+use super::publishing::{Addressed, identifiers};
+use super::{Core, Deadline, drop_event};
+use crate::change::Change;
+use crate::event::{Drop, Event};
+use crate::filter::shared;
+use crate::ids::{ConnectionId, SessionId};
+use crate::session::{Entry, Will};
+
+impl Core {
+    /// A connection has ended. With `orderly` the client said so, and its will is of no use;
+    /// `expiry` replaces what was said at the opening. Does nothing if the session has another
+    /// connection by now.
+    pub fn close(
+        &mut self,
+        now: Duration,
+        id: SessionId,
+        connection: ConnectionId,
+        orderly: bool,
+        expiry: Option<Duration>,
+    ) {
+        let max = self.settings.max_session_expiry;
+        let Some(session) = self.session_of(id, connection) else { return };
+        session.connection = None;
+        session.is_asleep = false;
+        if let Some(expiry) = expiry {
+            session.expiry = expiry.min(max);
+        }
+        if orderly {
+            session.will = None;
+        }
+        let (expiry, client) = (session.expiry, session.key.clone());
+        let delay = session.will.as_ref().map(|will| will.delay.min(expiry));
+        session.walks.clear();
+        self.counts.connected = self.counts.connected.saturating_sub(1);
+        self.tell(Event::Closed { client, orderly });
+        if expiry.is_zero() {
+            self.end(now, id);
+            return;
+        }
+        self.timers.set(Deadline::End(id), Some(now.saturating_add(expiry)));
+        match delay {
+            Some(delay) if delay.is_zero() => self.will_is_due(now, id),
+            Some(delay) => self.timers.set(Deadline::Will(id), Some(now.saturating_add(delay))),
+            None => {}
+        }
+        self.drop_grade_0(id);
+    }
+
+    /// Ends a session with all that it holds, its will published first if it has one.
+    pub fn end(&mut self, now: Duration, id: SessionId) {
+        self.will_is_due(now, id);
+        self.timers.set(Deadline::End(id), None);
+        self.timers.set(Deadline::Will(id), None);
+        let Some(mut session) = self.sessions.remove(id) else { return };
+        if session.connection.is_some() {
+            self.counts.connected = self.counts.connected.saturating_sub(1);
+        }
+        for filter in session.subscriptions.keys() {
+            match shared(filter) {
+                Ok(Some((group, filter))) => self.index.remove(filter, Some(group), id),
+                _ => self.index.remove(filter, None, id),
+            };
+        }
+        if session.stored {
+            self.journal.add(Change::SessionEnded { client: session.key.clone() });
+        }
+        let flying = session.inflight.drain();
+        let mut left: Vec<Entry> = flying.into_iter().filter_map(|flying| flying.entry).collect();
+        left.extend(session.queue.drain());
+        for entry in left {
+            self.total_bytes = self.total_bytes.saturating_sub(entry.size_bytes());
+            if !self.hand_over(&entry) {
+                let (client, why) = (Some(session.key.clone()), Drop::SessionEnded);
+                drop_event(&mut self.events, &mut self.counts, &entry.publication, client, why);
+            }
+        }
+        self.tell(Event::Ended { client: session.key });
+    }
+
+    /// The client has been away for its will's delay, or its session ends.
+    pub(super) fn will_is_due(&mut self, now: Duration, id: SessionId) {
+        let will = self.sessions.get_mut(id).and_then(|session| session.will.take());
+        if let Some(will) = will {
+            self.publish_will(now, id, *will);
+        }
+    }
+
+    pub(super) fn publish_will(&mut self, now: Duration, id: SessionId, will: Will) {
+        let mut publication = will.publication;
+        publication.publisher = Some(id);
+        publication.deadline = will.expiry.map(|expiry| now.saturating_add(expiry));
+        // What it may be refused for was looked at when the client came.
+        let result = self.publish(now, publication);
+        if let Err(refusal) = result {
+            let protocol = self.client(id).map_or(crate::Protocol::Broker, |key| key.protocol);
+            let why = format!("a will was not published: {refusal}");
+            self.tell(Event::Refused { protocol, connection: None, why });
+        }
+    }
+
+    /// What was shared goes to another member of the group.
+    fn hand_over(&mut self, entry: &Entry) -> bool {
+        let Some(of) = entry.shared.clone() else { return false };
+        let hits = self.index.find(&entry.publication.topic);
+        let share = hits.shares.iter().find(|share| share.of == of);
+        let Some(share) = share else { return false };
+        let Some(member) = self.member_of(&share.members) else { return false };
+        let grade = entry.publication.grade.min(member.grade);
+        let addressed = Addressed {
+            grade,
+            retain: entry.retain,
+            identifiers: identifiers(&[member]),
+            shared: Some(of),
+            conflate: entry.conflate,
+        };
+        self.queue_for(member.session, &entry.publication, addressed);
+        true
+    }
+
+    /// Messages of grade 0 do not wait for who is gone, unless the operator wants that.
+    fn drop_grade_0(&mut self, id: SessionId) {
+        if self.settings.queue_grade_0 {
+            return;
+        }
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let waiting: Vec<Entry> = session.queue.drain().collect();
+        for entry in waiting {
+            if entry.grade.get() > 0 {
+                session.queue.push(entry);
+            } else {
+                self.total_bytes = self.total_bytes.saturating_sub(entry.size_bytes());
+                let (client, why) = (Some(session.key.clone()), Drop::SessionEnded);
+                drop_event(&mut self.events, &mut self.counts, &entry.publication, client, why);
+            }
+        }
+    }
+}

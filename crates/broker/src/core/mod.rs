@@ -1,0 +1,262 @@
+//! What all protocols share: sessions, who has subscribed to what, retained messages, and what
+//! waits for whom.
+
+mod closing;
+mod journal;
+mod opening;
+mod publishing;
+mod restoring;
+mod subscribing;
+mod sys;
+mod taking;
+#[cfg(test)]
+mod tests;
+mod waking;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::timers::Timers;
+
+use crate::event::{Counts, Drop, Event};
+use crate::ids::{ClientKey, ConnectionId, SessionId, Ticket};
+use crate::index::Index;
+use crate::publication::Publication;
+use crate::retained::Retained;
+use crate::rules::Passages;
+use crate::session::{Session, Sessions};
+use crate::settings::Settings;
+
+pub(crate) use journal::Journal;
+pub use opening::{Opened, Opening};
+pub use publishing::Accepted;
+pub use taking::{Delivery, Next, Outstanding};
+
+/// Something that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Deadline {
+    /// A client has been away for its will's delay.
+    Will(SessionId),
+    /// A client has been away for so long that its session ends.
+    End(SessionId),
+    /// What has expired is looked for.
+    Sweep,
+    /// The topics below `$SYS` are published.
+    Sys,
+}
+
+/// See the module. Adapters of protocols call it; whoever has something to take afterwards is in
+/// [`Core::next_ready`].
+#[derive(Debug)]
+pub struct Core {
+    settings: Settings,
+    sessions: Sessions,
+    index: Index,
+    retained: Retained,
+    passages: Passages,
+    timers: Timers<Deadline>,
+    ready: VecDeque<SessionId>,
+    journal: Journal,
+    events: VecDeque<Event>,
+    counts: Counts,
+    /// The number of the last publication.
+    last_id: u64,
+    /// Whose turn it is in groups.
+    turn: usize,
+    /// What waits for all sessions together.
+    total_bytes: usize,
+    /// When the broker began, for `$SYS`.
+    started: Option<Duration>,
+    is_closing: bool,
+}
+
+impl Core {
+    /// A broker that holds nothing.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            journal: Journal::new(settings.durable),
+            settings,
+            sessions: Sessions::default(),
+            index: Index::default(),
+            retained: Retained::default(),
+            passages: Passages::default(),
+            timers: Timers::default(),
+            ready: VecDeque::new(),
+            events: VecDeque::new(),
+            counts: Counts::default(),
+            last_id: 0,
+            turn: 0,
+            total_bytes: 0,
+            started: None,
+            is_closing: false,
+        }
+    }
+
+    /// What the operator has set.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Takes settings that changed; what is there already stays, also over new bounds.
+    pub fn set_settings(&mut self, settings: Settings) {
+        self.settings = Settings { durable: self.settings.durable, ..settings };
+    }
+
+    /// What has been counted.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// How many sessions there are, connected or not.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// How many subscriptions there are.
+    #[must_use]
+    pub fn subscriptions(&self) -> usize {
+        self.index.len()
+    }
+
+    /// How many topics have a retained message, and what these take in bytes.
+    #[must_use]
+    pub fn retained(&self) -> (usize, usize) {
+        (self.retained.len(), self.retained.bytes())
+    }
+
+    /// The retained message of a topic, if it is of use.
+    #[must_use]
+    pub fn retained_at(&self, now: Duration, topic: &str) -> Option<&Arc<Publication>> {
+        self.retained.get(topic).filter(|publication| !publication.is_expired(now))
+    }
+
+    /// Messages that wait for a session and how many are under way to it.
+    #[must_use]
+    pub fn waiting(&self, session: SessionId) -> (usize, usize) {
+        let session = self.sessions.get(session);
+        session.map_or((0, 0), |session| (session.queue.len(), session.inflight.len()))
+    }
+
+    /// Whose a session is.
+    #[must_use]
+    pub fn client(&self, session: SessionId) -> Option<&ClientKey> {
+        self.sessions.get(session).map(|session| &session.key)
+    }
+
+    /// The user that a session was opened as.
+    #[must_use]
+    pub fn user(&self, session: SessionId) -> Option<&Arc<str>> {
+        self.sessions.get(session)?.user.as_ref()
+    }
+
+    /// The next connection whose session has something to take. It comes again when there is
+    /// something after [`Core::take`] had said that there is nothing, or by [`Core::poke`].
+    pub fn next_ready(&mut self) -> Option<(SessionId, ConnectionId)> {
+        while let Some(id) = self.ready.pop_front() {
+            let Some(session) = self.sessions.get_mut(id) else { continue };
+            session.is_ready = false;
+            if let Some(connection) = session.connection
+                && !session.is_asleep
+            {
+                return Some((id, connection));
+            }
+        }
+        None
+    }
+
+    /// Puts a session into the list of those that have something, if it has.
+    pub fn poke(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        if !session.is_ready
+            && session.connection.is_some()
+            && !session.is_asleep
+            && session.has_something()
+        {
+            session.is_ready = true;
+            self.ready.push_back(id);
+        }
+    }
+
+    /// Whether the client takes nothing for the time being, though it is there (MQTT-SN 1.2 §6.14).
+    /// What is published for it waits, of every grade.
+    pub fn set_asleep(&mut self, id: SessionId, is_asleep: bool) {
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.is_asleep = is_asleep;
+        }
+        self.poke(id);
+    }
+
+    /// Nothing new is taken from now on.
+    pub fn set_closing(&mut self) {
+        self.is_closing = true;
+    }
+
+    /// The next thing that happened.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Something happened in an adapter.
+    pub fn tell(&mut self, event: Event) {
+        if matches!(event, Event::Refused { .. }) {
+            self.counts.refused += 1;
+        }
+        self.events.push_back(event);
+    }
+
+    /// A publication that an adapter cannot bring to a client.
+    pub fn tell_dropped(&mut self, publication: &Publication, id: Option<SessionId>, why: Drop) {
+        let client = id.and_then(|id| self.sessions.get(id)).map(|session| session.key.clone());
+        drop_event(&mut self.events, &mut self.counts, publication, client, why);
+    }
+
+    /// What is to be written to the store, if anything is and nothing is being written: the ticket
+    /// and the changes.
+    pub fn next_batch(&mut self) -> Option<(Ticket, Vec<crate::Change>)> {
+        self.journal.next_batch()
+    }
+
+    /// Changes up to a ticket have been written.
+    pub fn persisted(&mut self, ticket: Ticket) {
+        self.journal.committed(ticket);
+        for id in self.journal.take_blocked() {
+            self.poke(id);
+        }
+    }
+
+    /// The ticket that has been written.
+    #[must_use]
+    pub fn committed(&self) -> Ticket {
+        self.journal.done()
+    }
+
+    /// When something is due.
+    #[must_use]
+    pub fn wake_at(&self) -> Option<Duration> {
+        self.timers.next()
+    }
+
+    fn session_of(&mut self, id: SessionId, connection: ConnectionId) -> Option<&mut Session> {
+        self.sessions.get_mut(id).filter(|session| session.connection == Some(connection))
+    }
+}
+
+/// Counts and tells that a publication has ended without delivery.
+pub(crate) fn drop_event(
+    events: &mut VecDeque<Event>,
+    counts: &mut Counts,
+    publication: &Publication,
+    client: Option<ClientKey>,
+    why: Drop,
+) {
+    if let Some(count) = counts.dropped.get_mut(why.index()) {
+        *count += 1;
+    }
+    let (id, topic) = (publication.id, publication.topic.clone());
+    events.push_back(Event::Dropped { id, topic, client, why });
+}

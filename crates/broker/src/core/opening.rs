@@ -1,0 +1,120 @@
+//! A client comes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Core, Deadline};
+use crate::change::Change;
+use crate::event::Event;
+use crate::ids::{ClientKey, ConnectionId, SessionId};
+use crate::refusal::Refusal;
+use crate::session::{Session, Will};
+
+/// Who comes, and what for.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// Who.
+    pub client: ClientKey,
+    /// By which connection.
+    pub connection: ConnectionId,
+    /// The user that it has shown to be.
+    pub user: Option<Arc<str>>,
+    /// What it left is of no interest to it.
+    pub clean: bool,
+    /// How long its session is to be kept when the connection has ended; at most the setting.
+    pub expiry: Duration,
+    /// Messages of grade 1 and 2 that it takes without having acknowledged one; at most the setting.
+    pub window: u16,
+    /// What is published when it is gone without a word.
+    pub will: Option<Will>,
+}
+
+/// It has a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The session.
+    pub session: SessionId,
+    /// It is the one that the client left.
+    pub present: bool,
+    /// How long it is kept, where that is not what was asked.
+    pub expiry: Duration,
+    /// A connection that had it and has it no more; its adapter is to end it.
+    pub displaced: Option<ConnectionId>,
+}
+
+impl Core {
+    /// Gives a client its session.
+    ///
+    /// # Errors
+    /// [`Refusal::Quota`] for sessions, [`Refusal::Closing`], and what a will's topic may be refused
+    /// for.
+    pub fn open(&mut self, now: Duration, opening: Opening) -> Result<Opened, Refusal> {
+        if self.is_closing {
+            return Err(Refusal::Closing);
+        }
+        if let Some(will) = &opening.will {
+            let (user, name) = (opening.user.as_deref(), &opening.client.name);
+            self.check_publish(user, name, &will.publication)?;
+        }
+        let found = self.sessions.find(&opening.client);
+        if found.is_none() && self.sessions.len() >= self.settings.max_sessions {
+            let limit = self.settings.max_sessions as u64;
+            return Err(Refusal::Quota { what: "max_sessions", limit });
+        }
+        let expiry = opening.expiry.min(self.settings.max_session_expiry);
+        let displaced = found.and_then(|id| self.displace(now, id, opening.clean));
+        let kept = found.filter(|_| !opening.clean);
+        if let (Some(id), true) = (found, opening.clean) {
+            self.end(now, id);
+        }
+        let id = kept.unwrap_or_else(|| {
+            let user = opening.user.clone();
+            self.sessions.insert(Session::new(opening.client.clone(), user, expiry))
+        });
+        self.attach(id, &opening, expiry);
+        self.timers.set(Deadline::End(id), None);
+        self.timers.set(Deadline::Will(id), None);
+        self.counts.connected += 1;
+        self.counts.opened += 1;
+        let (client, connection) = (opening.client, opening.connection);
+        self.tell(Event::Opened { client, connection, resumed: kept.is_some() });
+        self.poke(id);
+        Ok(Opened { session: id, present: kept.is_some(), expiry, displaced })
+    }
+
+    /// Takes a session from the connection that it has, if it has one, and sees to its will: it is
+    /// published unless the client is back within the will's delay (MQTT 5 §3.1.3.2.2).
+    fn displace(&mut self, now: Duration, id: SessionId, clean: bool) -> Option<ConnectionId> {
+        let session = self.sessions.get_mut(id)?;
+        let displaced = session.connection.take();
+        let is_due = |will: &Will| clean || will.delay.is_zero();
+        let will = session.will.take().filter(|will| is_due(will));
+        if displaced.is_some() {
+            self.counts.connected = self.counts.connected.saturating_sub(1);
+        }
+        if let Some(will) = will {
+            self.publish_will(now, id, *will);
+        }
+        displaced
+    }
+
+    fn attach(&mut self, id: SessionId, opening: &Opening, expiry: Duration) {
+        let max = self.settings.max_inflight.max(1);
+        let is_durable = self.journal.is_durable() && !expiry.is_zero();
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        session.connection = Some(opening.connection);
+        session.user = opening.user.clone();
+        session.is_asleep = false;
+        session.window = opening.window.clamp(1, max);
+        session.will = opening.will.clone().map(Box::new);
+        session.inflight.repeat();
+        let changed = session.expiry != expiry || !session.stored;
+        session.expiry = expiry;
+        if is_durable && changed {
+            session.stored = true;
+            let client = session.key.clone();
+            let user = session.user.clone();
+            self.journal.add(Change::Session { client, user, expiry });
+        }
+    }
+}

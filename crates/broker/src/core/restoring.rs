@@ -1,0 +1,160 @@
+//! What the store has is what the broker holds.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU16;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::subscribing::subscriber;
+use super::{Core, Deadline};
+use crate::change::Change;
+use crate::filter::{check_filter, shared};
+use crate::ids::{ClientKey, SessionId, Ticket};
+use crate::publication::Publication;
+use crate::session::{Entry, Granted, Phase, Session, Subscription};
+
+/// What has been read so far.
+#[derive(Default)]
+struct Reading {
+    messages: BTreeMap<u64, Arc<Publication>>,
+    entries: BTreeMap<(SessionId, u64), Waiting>,
+}
+
+/// An entry of a session, and how far it is.
+struct Waiting {
+    entry: Entry,
+    flying: Option<(NonZeroU16, Phase)>,
+}
+
+impl Core {
+    /// Takes what a store has kept, before anything else comes. Sessions are without a connection
+    /// from `now` on. Returns how many changes named what the store does not have; these do nothing.
+    pub fn restore(&mut self, now: Duration, changes: impl IntoIterator<Item = Change>) -> usize {
+        let mut reading = Reading::default();
+        let mut unknown = 0;
+        for change in changes {
+            if self.apply(now, &mut reading, change).is_none() {
+                unknown += 1;
+            }
+        }
+        for ((id, number), Waiting { entry, flying }) in reading.entries {
+            let Some(session) = self.sessions.get_mut(id) else { continue };
+            match flying {
+                None => {
+                    self.total_bytes += entry.size_bytes();
+                    session.queue.push(entry);
+                }
+                Some((handle, Phase::Received)) => {
+                    session.inflight.restore(handle, Phase::Received, number, true, None);
+                }
+                Some((handle, phase)) => {
+                    session.inflight.restore(handle, phase, number, true, Some(entry));
+                }
+            }
+        }
+        unknown
+    }
+
+    fn apply(&mut self, now: Duration, reading: &mut Reading, change: Change) -> Option<()> {
+        match change {
+            Change::Message(publication) => {
+                self.last_id = self.last_id.max(publication.id);
+                reading.messages.insert(publication.id, publication);
+            }
+            Change::Session { client, user, expiry } => self.restore_session(now, client, user, expiry),
+            Change::SessionEnded { client } => {
+                let id = self.sessions.find(&client)?;
+                reading.entries.retain(|(of, _), _| *of != id);
+                self.end(now, id);
+                self.events.clear();
+            }
+            Change::Subscribed { client, subscription } => {
+                self.restore_subscription(self.sessions.find(&client)?, &subscription)?;
+            }
+            Change::Unsubscribed { client, filter } => {
+                self.unsubscribe(self.sessions.find(&client)?, &filter);
+            }
+            Change::Queued { .. } => self.restore_entry(reading, change)?,
+            Change::Flying { client, number, handle, received } => {
+                let id = self.sessions.find(&client)?;
+                let phase = if received { Phase::Received } else { Phase::Sent };
+                let waiting = reading.entries.get_mut(&(id, number))?;
+                waiting.flying = Some((NonZeroU16::new(handle)?, phase));
+            }
+            Change::Done { client, number } => {
+                reading.entries.remove(&(self.sessions.find(&client)?, number))?;
+            }
+            Change::Inbound { client, handle, open } => {
+                let id = self.sessions.find(&client)?;
+                let inbound = &mut self.sessions.get_mut(id)?.inbound;
+                if open { inbound.insert(handle) } else { inbound.remove(&handle) };
+            }
+            Change::Retained { message, .. } => {
+                self.retained.set(reading.messages.get(&message)?.clone());
+            }
+            Change::Cleared { topic } => {
+                self.retained.remove(&topic);
+            }
+        }
+        Some(())
+    }
+
+    fn restore_session(
+        &mut self,
+        now: Duration,
+        client: ClientKey,
+        user: Option<Arc<str>>,
+        expiry: Duration,
+    ) {
+        let id = self.sessions.find(&client).unwrap_or_else(|| {
+            self.sessions.insert(Session::new(client, user, expiry))
+        });
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.expiry = expiry;
+            session.stored = true;
+        }
+        self.timers.set(Deadline::End(id), Some(now.saturating_add(expiry)));
+    }
+
+    fn restore_subscription(&mut self, id: SessionId, subscription: &Subscription) -> Option<()> {
+        let (group, filter) = match shared(&subscription.filter).ok()? {
+            Some((group, filter)) => (Some(group), filter),
+            None => (None, subscription.filter.as_str()),
+        };
+        check_filter(filter).ok()?;
+        let granted = Granted {
+            grade: subscription.grade,
+            no_local: subscription.no_local,
+            as_published: subscription.as_published,
+            identifier: subscription.identifier,
+        };
+        let full = subscription.filter.as_str().into();
+        self.sessions.get_mut(id)?.subscriptions.insert(full, granted);
+        self.index.insert(filter, group, subscriber(id, granted));
+        Some(())
+    }
+
+    fn restore_entry(&mut self, reading: &mut Reading, change: Change) -> Option<()> {
+        let Change::Queued { client, number, message, grade, retain, identifiers, shared } = change
+        else {
+            return None;
+        };
+        let id = self.sessions.find(&client)?;
+        let publication = reading.messages.get(&message)?.clone();
+        let session = self.sessions.get_mut(id)?;
+        session.last_number = session.last_number.max(number);
+        let entry = Entry {
+            number,
+            publication,
+            grade,
+            retain,
+            stored: true,
+            after: Ticket(0),
+            identifiers,
+            shared,
+            conflate: false,
+        };
+        reading.entries.insert((id, number), Waiting { entry, flying: None });
+        Some(())
+    }
+}

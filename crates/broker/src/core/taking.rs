@@ -1,0 +1,267 @@
+//! Clients get what waits for them, and acknowledge it.
+
+use std::num::NonZeroU16;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Core;
+use crate::change::Change;
+use crate::event::Drop;
+use crate::ids::{SessionId, Ticket};
+use crate::publication::{Grade, Publication};
+use crate::retained::Step;
+use crate::session::{Entry, Phase, Walk};
+
+/// A publication to be given to a client.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// What.
+    pub publication: Arc<Publication>,
+    /// How often it may arrive.
+    pub grade: Grade,
+    /// Whether it is given as a retained message.
+    pub retain: bool,
+    /// It was given over another connection before.
+    pub repeated: bool,
+    /// The number under which it is acknowledged; `None` for grade 0.
+    pub handle: Option<NonZeroU16>,
+    /// What the client calls the subscriptions by which it comes.
+    pub identifiers: Option<Box<[u32]>>,
+}
+
+/// What a client is to be given.
+#[derive(Clone, Debug)]
+pub enum Next {
+    /// A publication.
+    Publish(Delivery),
+    /// Word that the number of a message of grade 2, which it has, is free (MQTT 5 §4.3.3).
+    Release(NonZeroU16),
+}
+
+/// What is under way under a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outstanding {
+    /// A message of this grade was sent.
+    Sent(Grade),
+    /// A message of grade 2 that the client has.
+    Received,
+}
+
+impl Core {
+    /// Takes the next thing for a session's client; `None` if there is nothing, or the client's
+    /// window is full, or the next has to be written to the store first.
+    pub fn take(&mut self, now: Duration, id: SessionId) -> Option<Next> {
+        let session = self.sessions.get_mut(id)?;
+        if let Some((handle, flying)) = session.inflight.next_again() {
+            let next = match (&flying.entry, flying.phase) {
+                (Some(entry), Phase::Sent) => Next::Publish(delivery(entry, Some(handle), true)),
+                _ => Next::Release(handle),
+            };
+            return Some(next);
+        }
+        self.walk(now, id);
+        loop {
+            let done = self.journal.done();
+            let session = self.sessions.get_mut(id)?;
+            let entry = session.queue.front()?;
+            if entry.publication.is_expired(now) {
+                let entry = session.queue.pop()?;
+                self.leaves(id, &entry, Drop::Expired);
+                continue;
+            }
+            if entry.grade > Grade::AtMostOnce {
+                if session.inflight.len() >= usize::from(session.window) {
+                    return None;
+                }
+                if entry.after > done {
+                    self.journal.block(id);
+                    return None;
+                }
+            }
+            let entry = session.queue.pop()?;
+            self.total_bytes = self.total_bytes.saturating_sub(entry.size_bytes());
+            return self.fly(id, entry).map(Next::Publish);
+        }
+    }
+
+    /// A message leaves for the client.
+    fn fly(&mut self, id: SessionId, entry: Entry) -> Option<Delivery> {
+        self.counts.delivered += 1;
+        self.counts.delivered_bytes += entry.publication.payload.len() as u64;
+        if entry.grade == Grade::AtMostOnce {
+            return Some(delivery_of(entry));
+        }
+        let session = self.sessions.get_mut(id)?;
+        let (number, stored) = (entry.number, entry.stored);
+        let mut given = delivery(&entry, None, false);
+        let handle = session.inflight.begin(entry)?;
+        given.handle = Some(handle);
+        if stored {
+            let (client, handle) = (session.key.clone(), handle.get());
+            self.journal.add(Change::Flying { client, number, handle, received: false });
+        }
+        Some(given)
+    }
+
+    /// Puts the next retained messages into the queue, if it is empty.
+    fn walk(&mut self, now: Duration, id: SessionId) {
+        loop {
+            let Some(session) = self.sessions.get_mut(id) else { return };
+            if session.walks.is_empty() || session.queue.len() > 0 {
+                return;
+            }
+            let Some(Walk { filter, granted, after }) = session.walks.first_mut() else { return };
+            match self.retained.step(now, filter, after.as_ref()) {
+                Step::Found(publication) => {
+                    *after = Some(publication.topic.clone());
+                    let granted = *granted;
+                    let entry = Entry {
+                        number: session.next_number(),
+                        grade: publication.grade.min(granted.grade),
+                        publication,
+                        retain: true,
+                        stored: false,
+                        after: Ticket(0),
+                        identifiers: (granted.identifier > 0)
+                            .then(|| Box::from([granted.identifier])),
+                        shared: None,
+                        conflate: false,
+                    };
+                    self.total_bytes += entry.size_bytes();
+                    session.queue.push(entry);
+                    return;
+                }
+                // The rest of a long search is for the next time, after others.
+                Step::More(topic) => {
+                    *after = Some(topic);
+                    return;
+                }
+                Step::End => {
+                    session.walks.remove(0);
+                }
+            }
+        }
+    }
+
+    /// Whether there may be something to take later without anything happening: a search among the
+    /// retained messages goes on.
+    #[must_use]
+    pub fn has_more(&self, id: SessionId) -> bool {
+        self.sessions.get(id).is_some_and(|session| {
+            session.queue.len() == 0 && !session.walks.is_empty()
+        })
+    }
+
+    /// What is under way under a number.
+    #[must_use]
+    pub fn outstanding(&self, id: SessionId, handle: u16) -> Option<Outstanding> {
+        let flying = self.sessions.get(id)?.inflight.get(handle)?;
+        Some(match (&flying.entry, flying.phase) {
+            (Some(entry), Phase::Sent) => Outstanding::Sent(entry.grade),
+            _ => Outstanding::Received,
+        })
+    }
+
+    /// The client has a message of grade 2, whose number is to be freed; whether it was sent one.
+    pub fn received(&mut self, id: SessionId, handle: u16) -> bool {
+        let Some(session) = self.sessions.get_mut(id) else { return false };
+        let Some(flying) = session.inflight.receive(handle) else { return false };
+        if flying.stored {
+            let (client, number) = (session.key.clone(), flying.number);
+            self.journal.add(Change::Flying { client, number, handle, received: true });
+        }
+        true
+    }
+
+    /// A message is done with; whether there was one. With `refused` the client wants it not.
+    pub fn finish(&mut self, id: SessionId, handle: u16, refused: bool) -> bool {
+        let Some(session) = self.sessions.get_mut(id) else { return false };
+        let Some(flying) = session.inflight.end(handle) else { return false };
+        let client = session.key.clone();
+        if flying.stored {
+            let (client, number) = (client, flying.number);
+            self.journal.add(Change::Done { client, number });
+        }
+        if let (true, Some(entry)) = (refused, &flying.entry) {
+            self.tell_dropped(&entry.publication, Some(id), Drop::Refused);
+        }
+        self.poke(id);
+        true
+    }
+
+    /// A message that was given goes back to the queue, to be given again before the others of its
+    /// urgency that come later; whether there was one.
+    pub fn give_back(&mut self, id: SessionId, handle: u16) -> bool {
+        let Some(session) = self.sessions.get_mut(id) else { return false };
+        let Some(flying) = session.inflight.end(handle) else { return false };
+        if let Some(entry) = flying.entry {
+            self.total_bytes += entry.size_bytes();
+            session.queue.push_front(entry);
+        }
+        self.poke(id);
+        true
+    }
+
+    /// A client has sent a message of grade 2 under a number: whether it is new, and the ticket with
+    /// which it may be acknowledged. `None` if there is no such session.
+    pub fn inbound(&mut self, id: SessionId, handle: u16) -> Option<(bool, Ticket)> {
+        let session = self.sessions.get_mut(id)?;
+        let is_new = session.inbound.insert(handle);
+        if is_new && session.stored {
+            let client = session.key.clone();
+            self.journal.add(Change::Inbound { client, handle, open: true });
+        }
+        Some((is_new, self.journal.ticket()))
+    }
+
+    /// The client frees the number; whether it was in use.
+    pub fn release(&mut self, id: SessionId, handle: u16) -> bool {
+        let Some(session) = self.sessions.get_mut(id) else { return false };
+        let was = session.inbound.remove(&handle);
+        if was && session.stored {
+            let client = session.key.clone();
+            self.journal.add(Change::Inbound { client, handle, open: false });
+        }
+        was
+    }
+
+    /// Whether a number of a message of grade 2 is in use.
+    #[must_use]
+    pub fn has_inbound(&self, id: SessionId, handle: u16) -> bool {
+        self.sessions.get(id).is_some_and(|session| session.inbound.contains(&handle))
+    }
+
+    /// The ticket of all that has been done so far.
+    #[must_use]
+    pub fn newest_ticket(&self) -> Ticket {
+        self.journal.ticket()
+    }
+
+    /// How many numbers a client has in use.
+    #[must_use]
+    pub fn inbound_len(&self, id: SessionId) -> usize {
+        self.sessions.get(id).map_or(0, |session| session.inbound.len())
+    }
+}
+
+fn delivery(entry: &Entry, handle: Option<NonZeroU16>, repeated: bool) -> Delivery {
+    Delivery {
+        publication: entry.publication.clone(),
+        grade: entry.grade,
+        retain: entry.retain,
+        repeated,
+        handle,
+        identifiers: entry.identifiers.clone(),
+    }
+}
+
+fn delivery_of(entry: Entry) -> Delivery {
+    Delivery {
+        publication: entry.publication,
+        grade: entry.grade,
+        retain: entry.retain,
+        repeated: false,
+        handle: None,
+        identifiers: entry.identifiers,
+    }
+}

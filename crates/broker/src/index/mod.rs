@@ -1,0 +1,220 @@
+//! Who has subscribed to a topic: filters without wildcards in a map, the others in a tree of levels
+//! whose texts are stored once, and what topics have led to lately.
+//!
+//! Finding those of a topic takes steps by its levels and by the filters that fit it; filters that
+//! do not fit cost nothing.
+
+mod levels;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::ids::SessionId;
+use crate::publication::Grade;
+use levels::Levels;
+use tree::{NodeId, Tree};
+
+/// Topics whose subscribers are remembered.
+const MAX_KNOWN: usize = 4096;
+/// Subscribers of one topic that are remembered; longer lists are made anew each time.
+const MAX_KNOWN_HITS: usize = 4096;
+
+/// A subscription, at its filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Subscriber {
+    /// Whose.
+    pub(crate) session: SessionId,
+    /// The highest grade that was granted.
+    pub(crate) grade: Grade,
+    /// Nothing that the same session has published (MQTT 5 §3.8.3.1).
+    pub(crate) no_local: bool,
+    /// The retain flag arrives as it was published (MQTT 5 §3.8.3.1).
+    pub(crate) as_published: bool,
+    /// What the client calls the subscription (MQTT 5 §3.8.2.1.2); 0: nothing.
+    pub(crate) identifier: u32,
+}
+
+/// One of several clients that share a subscription gets a message.
+#[derive(Clone, Debug)]
+pub(crate) struct Share {
+    /// The subscription as clients write it: `$share/group/filter`.
+    pub(crate) of: Arc<str>,
+    /// Who is in it.
+    pub(crate) members: Vec<Subscriber>,
+}
+
+/// All that have subscribed with one filter.
+#[derive(Debug, Default)]
+pub(crate) struct Subscribers {
+    /// By session.
+    own: Vec<Subscriber>,
+    /// By name of the group.
+    shares: Vec<Share>,
+}
+
+/// Those that a topic leads to: by session, one entry for each filter that fits.
+#[derive(Debug, Default)]
+pub(crate) struct Hits {
+    /// Subscriptions of one session each.
+    pub(crate) own: Vec<Subscriber>,
+    /// Shared ones: one member of each is to get it.
+    pub(crate) shares: Vec<Share>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    levels: Levels,
+    tree: Tree,
+    // order: only looked up, never walked.
+    exact: HashMap<Arc<str>, Subscribers>,
+    // order: only looked up and emptied as a whole.
+    known: HashMap<Arc<str>, Arc<Hits>>,
+    subscriptions: usize,
+}
+
+impl Index {
+    /// How many subscriptions there are.
+    pub(crate) fn len(&self) -> usize {
+        self.subscriptions
+    }
+
+    /// Adds a subscription, or replaces the one of the same session, group and filter.
+    pub(crate) fn insert(&mut self, filter: &str, group: Option<&str>, subscriber: Subscriber) {
+        self.known.clear();
+        let subscribers = match self.exact.get_mut(filter) {
+            Some(subscribers) => subscribers,
+            None if is_exact(filter) => self.exact.entry(filter.into()).or_default(),
+            None => {
+                let path = self.levels.intern(filter);
+                let (node, is_new) = self.tree.make(&path);
+                if !is_new {
+                    // The texts of its levels are counted once for each filter in the tree.
+                    self.levels.release(&path);
+                }
+                self.tree.at_mut(node)
+            }
+        };
+        let of = group.map(|group| format!("$share/{group}/{filter}"));
+        self.subscriptions += usize::from(subscribers.insert(of.as_deref(), subscriber));
+    }
+
+    /// Takes a subscription out; whether there was one.
+    pub(crate) fn remove(&mut self, filter: &str, group: Option<&str>, session: SessionId) -> bool {
+        let of = group.map(|group| format!("$share/{group}/{filter}"));
+        let Some(was) = self.take(filter, of.as_deref(), session) else { return false };
+        if was {
+            self.known.clear();
+            self.subscriptions -= 1;
+        }
+        was
+    }
+
+    fn take(&mut self, filter: &str, of: Option<&str>, session: SessionId) -> Option<bool> {
+        if is_exact(filter) {
+            let subscribers = self.exact.get_mut(filter)?;
+            let was = subscribers.remove(of, session);
+            if subscribers.is_empty() {
+                self.exact.remove(filter);
+            }
+            return Some(was);
+        }
+        let path = self.levels.find_filter(filter)?;
+        let node: NodeId = self.tree.find(&path)?;
+        let subscribers = self.tree.at_mut(node);
+        let was = subscribers.remove(of, session);
+        if was && subscribers.is_empty() {
+            self.tree.prune(&path);
+            self.levels.release(&path);
+        }
+        Some(was)
+    }
+
+    /// Who has subscribed to a topic.
+    pub(crate) fn find(&mut self, topic: &Arc<str>) -> Arc<Hits> {
+        if let Some(hits) = self.known.get(topic) {
+            return hits.clone();
+        }
+        let mut hits = Hits::default();
+        if let Some(subscribers) = self.exact.get(topic) {
+            subscribers.add_to(&mut hits);
+        }
+        let path = self.levels.find_topic(topic);
+        self.tree.find_all(&path, topic.starts_with('$'), &mut hits);
+        // Stable, so that the same subscriptions give the same order.
+        hits.own.sort_by_key(|hit| hit.session);
+        let hits = Arc::new(hits);
+        if hits.own.len() <= MAX_KNOWN_HITS && hits.shares.is_empty() {
+            if self.known.len() >= MAX_KNOWN {
+                self.known.clear();
+            }
+            self.known.insert(topic.clone(), hits.clone());
+        }
+        hits
+    }
+}
+
+impl Subscribers {
+    fn insert(&mut self, of: Option<&str>, subscriber: Subscriber) -> bool {
+        let list = match of {
+            None => &mut self.own,
+            Some(of) => {
+                let at = match self.shares.binary_search_by(|share| (*share.of).cmp(of)) {
+                    Ok(at) => at,
+                    Err(at) => {
+                        self.shares.insert(at, Share { of: of.into(), members: Vec::new() });
+                        at
+                    }
+                };
+                match self.shares.get_mut(at) {
+                    Some(share) => &mut share.members,
+                    None => return false,
+                }
+            }
+        };
+        match list.binary_search_by_key(&subscriber.session, |known| known.session) {
+            Ok(at) => {
+                list.get_mut(at).into_iter().for_each(|known| *known = subscriber);
+                false
+            }
+            Err(at) => {
+                list.insert(at, subscriber);
+                true
+            }
+        }
+    }
+
+    fn remove(&mut self, of: Option<&str>, session: SessionId) -> bool {
+        let take = |list: &mut Vec<Subscriber>| {
+            let at = list.binary_search_by_key(&session, |known| known.session);
+            at.map(|at| list.remove(at)).is_ok()
+        };
+        let Some(of) = of else { return take(&mut self.own) };
+        let Ok(at) = self.shares.binary_search_by(|share| (*share.of).cmp(of)) else {
+            return false;
+        };
+        let Some(share) = self.shares.get_mut(at) else { return false };
+        let was = take(&mut share.members);
+        if share.members.is_empty() {
+            self.shares.remove(at);
+        }
+        was
+    }
+
+    fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.shares.is_empty()
+    }
+
+    fn add_to(&self, hits: &mut Hits) {
+        hits.own.extend_from_slice(&self.own);
+        hits.shares.extend(self.shares.iter().cloned());
+    }
+}
+
+/// Whether a filter fits one topic only.
+fn is_exact(filter: &str) -> bool {
+    !filter.contains(['+', '#'])
+}

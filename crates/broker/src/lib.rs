@@ -1,0 +1,54 @@
+//! A broker of publications as a pure machine: clients of several protocols get what clients of
+//! others publish.
+//!
+//! [`Core`] is what all protocols share: sessions, the index of subscriptions, retained messages,
+//! queues, what is under way, wills. It knows [`Publication`]s and no protocol. An **adapter** is a
+//! folder named for its protocol (`mqtt/` is the model). It owns its connections, reads what comes
+//! over them, and calls the core:
+//!
+//! - a client comes and goes: [`Core::open`], [`Core::close`]; it subscribes: [`Core::subscribe`];
+//! - it publishes: [`Core::publish`]; the acknowledgement is held back until
+//!   [`Core::committed`] has reached the ticket of [`Accepted`];
+//! - what waits for it: whoever drives the broker asks [`Core::next_ready`] which connections have
+//!   something, and the adapter of that connection calls [`Core::take`] while it has room to send
+//!   ([`Outputs::room`]);
+//! - it acknowledges: [`Core::finish`], [`Core::received`]; it sends with a number of grade 2:
+//!   [`Core::inbound`], [`Core::release`].
+//!
+//! All of it comes in a [`Context`]. What goes out is put into its [`Outputs`]. [`Broker`] puts the core and the adapters together behind
+//! one [`Input`] and one [`Output`].
+//!
+//! **Drain rule.** After every [`Broker::handle_input`] call [`Broker::poll_output`] until it gives
+//! `None`, and do what it says in that order. The last [`Output::WakeAt`] stands until replaced.
+
+mod access;
+mod broker;
+mod change;
+mod core;
+mod event;
+mod filter;
+mod ids;
+mod index;
+mod mqtt;
+mod outputs;
+mod publication;
+mod refusal;
+mod retained;
+mod rules;
+mod session;
+mod settings;
+
+pub use access::{Access, Action, Rule as AccessRule};
+pub use broker::{Broker, Input};
+pub use change::Change;
+pub use core::{Accepted, Core, Delivery, Next, Opened, Opening, Outstanding};
+pub use event::{Counts, Drop, Event};
+pub use filter::{MAX_LEVELS, MAX_TOPIC_BYTES, check_filter, check_name, covers, matches, shared};
+pub use ids::{ClientKey, ConnectionId, Protocol, SessionId, Ticket};
+pub use mqtt::Settings as MqttSettings;
+pub use outputs::{Context, Login, Output, Outputs};
+pub use publication::{DEFAULT_PRIORITY, Details, Form, Grade, MAX_HOPS, Publication};
+pub use refusal::Refusal;
+pub use rules::{Rule, Rules};
+pub use session::{RetainHandling, Subscription, Will};
+pub use settings::{Overflow, Settings};

@@ -1,0 +1,248 @@
+//! The first packet of a client, and its answer (MQTT 5 §3.1, §3.2).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::mqtt::{
+    ConnAck, Connect, Id, Packet, Properties, Reason, Refused, Value, Version, encode,
+};
+
+use super::connection::{Open, Phase};
+use super::{Mqtt, translate};
+use crate::core::Opening;
+use crate::ids::{ClientKey, ConnectionId, Protocol};
+use crate::outputs::{Context, Login};
+use crate::session::Will;
+
+/// The session expiry that stands for ever (MQTT 5 §3.1.2.11.2).
+const NEVER: u32 = u32::MAX;
+
+impl Mqtt {
+    /// A CONNECT came: whoever it is, is to be found out.
+    pub(super) fn connect(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        connect: Connect,
+    ) -> Result<(), Refused> {
+        let version = connect.version;
+        if connect.properties.has(Id::AUTHENTICATION_METHOD) {
+            let what = "no authentication method is known but user name and password";
+            let reason = Reason::BAD_AUTHENTICATION_METHOD;
+            return self.reject(context, id, version, reason, what);
+        }
+        if connect.client_id.is_empty() && !connect.clean_start && version != Version::V5 {
+            // MQTT 3.1.1 §3.1.3.1, MQTT-3.1.3-8.
+            let what = "a client without identifier cannot keep a session";
+            let reason = Reason::CLIENT_IDENTIFIER_NOT_VALID;
+            return self.reject(context, id, version, reason, what);
+        }
+        let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
+        if let Some(user) = connection.certified.clone() {
+            connection.phase = Phase::Login(Box::new(connect));
+            self.enter(context, id, Ok(Some(user)));
+            return Ok(());
+        }
+        let user = connect.username.as_ref().map(|user| user.as_str().to_owned());
+        let password = connect.password.clone();
+        connection.phase = Phase::Login(Box::new(connect));
+        context.outputs.login(Login { connection: id, user, password });
+        Ok(())
+    }
+
+    /// Ends a connection that has not begun, with the reason.
+    fn reject(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        version: Version,
+        reason: Reason,
+        what: &'static str,
+    ) -> Result<(), Refused> {
+        answer(context, id, version, reason, Some(what));
+        // The connection has its answer; what is told of it is the rest.
+        Err(Refused::with(reason, what))
+    }
+
+    /// The client is known, or not let in.
+    pub(super) fn enter(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        user: Result<Option<Arc<str>>, ()>,
+    ) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Phase::Login(connect) = std::mem::replace(&mut connection.phase, Phase::Waiting) else {
+            return;
+        };
+        let version = connect.version;
+        let result = match user {
+            Err(()) => {
+                // Whether there is such a user is nobody's business (MQTT 5 §3.2.2.2).
+                let named = connect.username.is_some();
+                let reason = if named {
+                    Reason::BAD_USER_NAME_OR_PASSWORD
+                } else {
+                    Reason::NOT_AUTHORIZED
+                };
+                Err(Refused::with(reason, "the client is not let in"))
+            }
+            Ok(user) => self.open(context, id, *connect, user),
+        };
+        if let Err(refused) = result {
+            answer(context, id, version, refused.reason, Some(refused.what));
+            self.refuse(context, id, refused);
+        }
+    }
+
+    fn open(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        connect: Connect,
+        user: Option<Arc<str>>,
+    ) -> Result<(), Refused> {
+        let is_v5 = connect.version == Version::V5;
+        let properties = &connect.properties;
+        let assigned = connect.client_id.is_empty().then(|| {
+            // The shell never gives a number twice; the time tells this start from the last.
+            let now_ms = context.now.as_millis();
+            format!("{}{now_ms:x}-{:x}", self.settings.assigned_prefix, id.0)
+        });
+        let name: Arc<str> =
+            assigned.as_deref().unwrap_or_else(|| connect.client_id.as_str()).into();
+        let asked = expiry(&connect);
+        let opening = Opening {
+            client: ClientKey { protocol: Protocol::Mqtt, name },
+            connection: id,
+            user,
+            clean: connect.clean_start,
+            expiry: asked,
+            window: properties
+                .number(Id::RECEIVE_MAXIMUM)
+                .and_then(|maximum| u16::try_from(maximum).ok())
+                .unwrap_or(u16::MAX),
+            will: will(&connect)?,
+        };
+        let opened = context.core.open(context.now, opening).map_err(translate::refused)?;
+        if let Some(displaced) = opened.displaced {
+            self.taken_over(context, displaced);
+        }
+        let max_bytes = properties.number(Id::MAXIMUM_PACKET_SIZE);
+        let open = Open {
+            session: opened.session,
+            version: connect.version,
+            max_bytes: max_bytes.and_then(|max| usize::try_from(max).ok()).unwrap_or(usize::MAX),
+            expiry: asked,
+            keep_alive: self.keep_alive(context, &connect),
+            aliases: std::collections::BTreeMap::new(),
+            held: std::collections::VecDeque::new(),
+        };
+        let mut answer = ConnAck { session_present: opened.present, ..ConnAck::default() };
+        if is_v5 {
+            let shorter = (opened.expiry < asked).then_some(opened.expiry);
+            let keep_alive = open.keep_alive.filter(|time| {
+                *time != Duration::from_secs(connect.keep_alive_s.into())
+            });
+            answer.properties = self.granted(assigned.as_deref(), shorter, keep_alive);
+        }
+        open.send(context, id, Packet::ConnAck(answer));
+        let due = open.keep_alive.map(|time| context.now.saturating_add(time + time / 2));
+        self.timers.set(id, due);
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.phase = Phase::Open(Box::new(open));
+        }
+        Ok(())
+    }
+
+    /// How long the client may say nothing; `None`: for ever, which the shell bounds by looking
+    /// whether the connection is still there.
+    fn keep_alive(&self, context: &Context<'_>, connect: &Connect) -> Option<Duration> {
+        let asked = Duration::from_secs(connect.keep_alive_s.into());
+        let max = context.core.settings().max_keep_alive;
+        match (asked.is_zero(), connect.version) {
+            (true, _) => None,
+            // MQTT 5 §3.2.2.3.14: a server can ask for a shorter one, before that it could not.
+            (false, Version::V5) => Some(asked.min(max)),
+            (false, _) => Some(asked),
+        }
+    }
+
+    /// What the client is told of its session and of this broker.
+    fn granted(
+        &self,
+        assigned: Option<&str>,
+        expiry: Option<Duration>,
+        keep_alive: Option<Duration>,
+    ) -> Properties {
+        let number = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
+        let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(NEVER);
+        let settings = &self.settings;
+        let mut values = vec![
+            (Id::RECEIVE_MAXIMUM, Value::Number(settings.receive_maximum.into())),
+            (Id::MAXIMUM_PACKET_SIZE, Value::Number(number(settings.max_packet_bytes))),
+            (Id::TOPIC_ALIAS_MAXIMUM, Value::Number(settings.topic_alias_maximum.into())),
+        ];
+        values.extend(assigned.map(|name| (Id::ASSIGNED_CLIENT_IDENTIFIER, Value::Text(name))));
+        values.extend(expiry.map(|time| {
+            (Id::SESSION_EXPIRY_INTERVAL, Value::Number(seconds(time)))
+        }));
+        values.extend(keep_alive.map(|time| (Id::SERVER_KEEP_ALIVE, Value::Number(seconds(time)))));
+        translate::properties(values)
+    }
+
+    /// Somebody with the same identifier has come (MQTT 5 §3.1.4, MQTT-3.1.4-3).
+    fn taken_over(&mut self, context: &mut Context<'_>, displaced: ConnectionId) {
+        let what = Some("another connection has this client identifier");
+        self.disconnect(context, displaced, Reason::SESSION_TAKEN_OVER, what);
+    }
+}
+
+/// The CONNACK of a client that is not let in.
+pub(super) fn answer(
+    context: &mut Context<'_>,
+    id: ConnectionId,
+    version: Version,
+    reason: Reason,
+    what: Option<&str>,
+) {
+    let mut answer = ConnAck { session_present: false, reason, properties: Properties::NONE };
+    if version == Version::V5 {
+        translate::explain(&mut answer.properties, what);
+    }
+    if let Some(out) = context.outputs.writer(id) {
+        let _ = encode(&Packet::ConnAck(answer), version, out);
+    }
+}
+
+/// How long a session is to be kept. Before MQTT 5 it is for ever or not at all, by the flag that
+/// says how it begins.
+fn expiry(connect: &Connect) -> Duration {
+    if connect.version != Version::V5 {
+        return if connect.clean_start { Duration::ZERO } else { Duration::MAX };
+    }
+    duration(connect.properties.number(Id::SESSION_EXPIRY_INTERVAL).unwrap_or(0))
+}
+
+/// The value of a Session Expiry Interval.
+pub(super) fn duration(seconds: u32) -> Duration {
+    if seconds == NEVER { Duration::MAX } else { Duration::from_secs(seconds.into()) }
+}
+
+fn will(connect: &Connect) -> Result<Option<Will>, Refused> {
+    let Some(will) = &connect.will else { return Ok(None) };
+    let parts = translate::Parts {
+        topic: will.topic.as_str().into(),
+        payload: &will.payload,
+        qos: will.qos,
+        retain: will.retain,
+        properties: &will.properties,
+    };
+    let seconds = |id| will.properties.number(id).map(|number| Duration::from_secs(number.into()));
+    Ok(Some(Will {
+        publication: translate::publication(parts)?,
+        expiry: seconds(Id::MESSAGE_EXPIRY_INTERVAL),
+        delay: seconds(Id::WILL_DELAY_INTERVAL).unwrap_or_default(),
+    }))
+}
+

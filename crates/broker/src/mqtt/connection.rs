@@ -1,0 +1,118 @@
+//! One connection.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use proto::mqtt::{Connect, Packet, Version, encode, shorten};
+
+use super::MAX_CONNECT_WAIT;
+use crate::ids::{ConnectionId, SessionId, Ticket};
+use crate::outputs::Context;
+
+/// How far a connection is.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// Nothing was said.
+    Waiting,
+    /// The client has said who it is, and whether that is so is being found out.
+    Login(Box<Connect>),
+    /// It has its session.
+    Open(Box<Open>),
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) phase: Phase,
+    /// Bytes of packets that are not whole, or have to wait.
+    pub(super) input: BytesMut,
+    /// When something came last.
+    pub(super) heard: Duration,
+    /// Who the client's certificate says it is.
+    pub(super) certified: Option<Arc<str>>,
+}
+
+/// A connection with a session.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) session: SessionId,
+    pub(super) version: Version,
+    /// Longest packet that the client takes.
+    pub(super) max_bytes: usize,
+    /// How long the session is kept, as was asked at the beginning.
+    pub(super) expiry: Duration,
+    pub(super) keep_alive: Option<Duration>,
+    /// Topics that the client sends as a number.
+    pub(super) aliases: BTreeMap<u16, Arc<str>>,
+    /// Acknowledgements that wait for the store, in order.
+    pub(super) held: VecDeque<(Ticket, Packet)>,
+}
+
+impl Connection {
+    pub(super) fn new(certified: Option<Arc<str>>) -> Self {
+        Self { phase: Phase::Waiting, input: BytesMut::new(), heard: Duration::ZERO, certified }
+    }
+
+    /// The version, or the newest until one was said.
+    pub(super) fn version(&self) -> Version {
+        match &self.phase {
+            Phase::Open(open) => open.version,
+            Phase::Login(connect) => connect.version,
+            Phase::Waiting => Version::V311,
+        }
+    }
+
+    /// How long nothing may come: one and a half times the keep alive (MQTT 5 §3.1.2.10).
+    pub(super) fn patience(&self) -> Duration {
+        match &self.phase {
+            Phase::Open(open) => open.keep_alive.map_or(Duration::MAX, |keep_alive| {
+                keep_alive.saturating_add(keep_alive / 2)
+            }),
+            _ => MAX_CONNECT_WAIT,
+        }
+    }
+}
+
+impl Open {
+    /// Sends a packet, unless it is longer than the client takes (MQTT 5 §3.1.2.11.4).
+    pub(super) fn send(&self, context: &mut Context<'_>, id: ConnectionId, mut packet: Packet) {
+        if !shorten(&mut packet, self.version, self.max_bytes) {
+            return;
+        }
+        if let Some(out) = context.outputs.writer(id) {
+            // What this side makes can be said, by construction.
+            let _ = encode(&packet, self.version, out);
+        }
+    }
+
+    /// Sends an acknowledgement once the store has what it is for, behind those before it.
+    pub(super) fn acknowledge(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        ticket: Ticket,
+        packet: Packet,
+    ) {
+        if self.held.is_empty() && ticket <= context.core.committed() {
+            self.send(context, id, packet);
+        } else {
+            self.held.push_back((ticket, packet));
+        }
+    }
+
+    /// Sends what waits no more.
+    pub(super) fn flush(&mut self, context: &mut Context<'_>, id: ConnectionId, done: Ticket) {
+        while self.held.front().is_some_and(|(ticket, _)| *ticket <= done) {
+            if let Some((_, packet)) = self.held.pop_front() {
+                self.send(context, id, packet);
+            }
+        }
+    }
+
+    /// Whether an acknowledgement waits.
+    pub(super) fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+}

@@ -1,0 +1,254 @@
+//! MQTT 3.1, 3.1.1 and 5 over an ordered byte pipe.
+
+mod connecting;
+mod connection;
+mod deliver;
+mod packets;
+mod translate;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use proto::mqtt::{Disconnect, Packet, Reason, Refused, Version, take};
+use proto::timers::Timers;
+
+use crate::event::Event;
+use crate::ids::{ConnectionId, Protocol, SessionId};
+use crate::outputs::Context;
+use connection::{Connection, Open, Phase};
+
+/// How long a connection may take until it has said who it is (MQTT 5 §3.1.4: "a reasonable amount
+/// of time").
+const MAX_CONNECT_WAIT: Duration = Duration::from_secs(10);
+
+/// What an operator sets for MQTT.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Longest packet that is taken, in bytes.
+    pub max_packet_bytes: usize,
+    /// Messages of QoS 1 and 2 that a client may have sent without an acknowledgement.
+    pub receive_maximum: u16,
+    /// Topics of a connection that may be sent as a number.
+    pub topic_alias_maximum: u16,
+    /// Identifiers that are assigned begin with this.
+    pub assigned_prefix: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_packet_bytes: 16 << 20,
+            receive_maximum: 1000,
+            topic_alias_maximum: 64,
+            assigned_prefix: "lw-".to_owned(),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Mqtt {
+    settings: Settings,
+    connections: BTreeMap<ConnectionId, Connection>,
+    timers: Timers<ConnectionId>,
+    /// Connections with an acknowledgement that waits for the store.
+    holding: BTreeSet<ConnectionId>,
+}
+
+impl Mqtt {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            connections: BTreeMap::new(),
+            timers: Timers::default(),
+            holding: BTreeSet::new(),
+        }
+    }
+
+    /// A connection was accepted.
+    pub(crate) fn connected(
+        &mut self,
+        now: Duration,
+        id: ConnectionId,
+        certified: Option<Arc<str>>,
+    ) {
+        self.connections.insert(id, Connection::new(certified));
+        self.timers.set(id, Some(now.saturating_add(MAX_CONNECT_WAIT)));
+    }
+
+    /// Bytes came over a connection.
+    pub(crate) fn received(&mut self, context: &mut Context<'_>, id: ConnectionId, bytes: BytesMut) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.heard = context.now;
+        if connection.input.is_empty() {
+            connection.input = bytes;
+        } else {
+            connection.input.extend_from_slice(&bytes);
+        }
+        self.read(context, id);
+    }
+
+    /// Takes the packets that are there, until one has to wait.
+    fn read(&mut self, context: &mut Context<'_>, id: ConnectionId) {
+        loop {
+            let Some(connection) = self.connections.get_mut(&id) else { return };
+            if matches!(connection.phase, Phase::Login(_)) {
+                return;
+            }
+            let version = connection.version();
+            let max = self.settings.max_packet_bytes;
+            match take(version, &mut connection.input, max) {
+                Ok(None) => return,
+                Ok(Some(packet)) => {
+                    let result = self.packet(context, id, packet);
+                    if let Err(refused) = result {
+                        return self.refuse(context, id, refused);
+                    }
+                }
+                Err(refused) => return self.refuse(context, id, refused),
+            }
+        }
+    }
+
+    /// The answer to [`crate::Output::Login`].
+    pub(crate) fn known(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        user: Result<Option<Arc<str>>, ()>,
+    ) {
+        self.enter(context, id, user);
+        self.read(context, id);
+    }
+
+    /// A session's client is given what waits, while there is room.
+    pub(crate) fn deliver(
+        &mut self,
+        context: &mut Context<'_>,
+        session: SessionId,
+        id: ConnectionId,
+    ) {
+        if let Some(Connection { phase: Phase::Open(open), .. }) = self.connections.get_mut(&id)
+            && open.session == session
+        {
+            deliver::deliver(context, id, open);
+        }
+    }
+
+    /// A connection has room again.
+    pub(crate) fn writable(&mut self, context: &mut Context<'_>, id: ConnectionId) {
+        if let Some(Connection { phase: Phase::Open(open), .. }) = self.connections.get_mut(&id) {
+            deliver::deliver(context, id, open);
+        }
+    }
+
+    /// A connection has ended.
+    pub(crate) fn lost(&mut self, context: &mut Context<'_>, id: ConnectionId) {
+        let Some(connection) = self.forget(id) else { return };
+        if let Phase::Open(open) = connection.phase {
+            context.core.close(context.now, open.session, id, false, None);
+        }
+    }
+
+    /// Acknowledgements that waited for the store go out.
+    pub(crate) fn committed(&mut self, context: &mut Context<'_>) {
+        let done = context.core.committed();
+        let connections = &mut self.connections;
+        self.holding.retain(|id| {
+            let Some(Connection { phase: Phase::Open(open), .. }) = connections.get_mut(id) else {
+                return false;
+            };
+            open.flush(context, *id, done);
+            open.is_holding()
+        });
+    }
+
+    /// What is due.
+    pub(crate) fn wake(&mut self, context: &mut Context<'_>) {
+        while let Some(id) = self.timers.pop(context.now) {
+            let Some(connection) = self.connections.get(&id) else { continue };
+            let due = connection.heard.saturating_add(connection.patience());
+            match &connection.phase {
+                Phase::Open(_) if due > context.now => self.timers.set(id, Some(due)),
+                Phase::Open(_) => {
+                    let what = "nothing came for one and a half times the keep alive";
+                    self.refuse(context, id, Refused::with(Reason::KEEP_ALIVE_TIMEOUT, what));
+                }
+                _ => {
+                    let what = "no CONNECT came within 10 seconds";
+                    self.refuse(context, id, Refused::protocol(what));
+                }
+            }
+        }
+    }
+
+    /// When something is due.
+    pub(crate) fn wake_at(&self) -> Option<Duration> {
+        self.timers.next()
+    }
+
+    /// The broker ends.
+    pub(crate) fn close(&mut self, context: &mut Context<'_>) {
+        let all: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        for id in all {
+            self.disconnect(context, id, Reason::SERVER_SHUTTING_DOWN, None);
+        }
+    }
+
+    /// A packet that must not be: the connection ends, with the reason where the version has one
+    /// (MQTT 5 §4.13, MQTT 3.1.1 §4.8).
+    fn refuse(&mut self, context: &mut Context<'_>, id: ConnectionId, refused: Refused) {
+        let client = self.connections.get(&id).and_then(|connection| match &connection.phase {
+            Phase::Open(open) => context.core.client(open.session).map(ToString::to_string),
+            _ => None,
+        });
+        let who = client.unwrap_or_else(|| "a connection".to_owned());
+        context.core.tell(Event::Refused {
+            protocol: Protocol::Mqtt,
+            connection: Some(id),
+            why: format!("{who}: {refused}"),
+        });
+        self.disconnect(context, id, refused.reason, Some(refused.what));
+    }
+
+    /// Ends a connection from this side; the client's will stands (MQTT 5 §3.14.4).
+    fn disconnect(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        reason: Reason,
+        what: Option<&str>,
+    ) {
+        let Some(connection) = self.forget(id) else { return };
+        match connection.phase {
+            Phase::Open(open) => {
+                if open.version == Version::V5 {
+                    let mut goes = Disconnect::new(reason);
+                    translate::explain(&mut goes.properties, what);
+                    open.send(context, id, Packet::Disconnect(goes));
+                }
+                context.core.close(context.now, open.session, id, false, None);
+            }
+            Phase::Login(connect) => {
+                connecting::answer(context, id, connect.version, reason, what);
+            }
+            Phase::Waiting => {}
+        }
+        context.outputs.close(id);
+    }
+
+    fn forget(&mut self, id: ConnectionId) -> Option<Connection> {
+        self.timers.set(id, None);
+        self.holding.remove(&id);
+        self.connections.remove(&id)
+    }
+
+    fn open_mut(&mut self, id: ConnectionId) -> Option<&mut Open> {
+        match &mut self.connections.get_mut(&id)?.phase {
+            Phase::Open(open) => Some(open),
+            _ => None,
+        }
+    }
+}

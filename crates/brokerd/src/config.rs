@@ -1,0 +1,333 @@
+//! What a broker is told: a file in TOML, and options that override it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use broker::{AccessRule, Action, Grade, Overflow, Rule, Rules, check_filter};
+use proto::urgency::Urgency;
+use proxy::config::{Period, Size};
+use serde::{Deserialize, Deserializer};
+
+use crate::error::Error;
+
+/// Largest file, in bytes.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+/// Most rules, and most rules of access.
+const MAX_RULES: usize = 10_000;
+
+/// A whole configuration.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// `[broker]`.
+    #[serde(default)]
+    pub broker: BrokerConfig,
+    /// `[[rule]]`, the first that fits.
+    #[serde(default, rename = "rule")]
+    rules: Vec<RuleConfig>,
+    /// `[[access]]`, the first that fits.
+    #[serde(default)]
+    access: Vec<AccessConfig>,
+}
+
+/// `[broker]`.
+// table: one field a key of the file
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BrokerConfig {
+    /// Address for MQTT over TCP.
+    pub mqtt: Option<String>,
+    /// Address for MQTT over TLS.
+    pub mqtts: Option<String>,
+    /// Address for MQTT over WebSocket.
+    pub ws: Option<String>,
+    /// Address for MQTT over WebSocket over TLS.
+    pub wss: Option<String>,
+    /// Certificates of this broker, in PEM.
+    pub certificate: Option<PathBuf>,
+    /// Its private key, in PEM.
+    pub private_key: Option<PathBuf>,
+    /// Authorities whose certificates clients must show; their common name is then the user.
+    pub client_ca: Option<PathBuf>,
+    /// Users and their passwords.
+    pub users: Option<PathBuf>,
+    /// Clients without a name are let in, also where there are users, or where others than this
+    /// machine can connect.
+    pub anonymous: bool,
+    /// Directory of what outlives the process.
+    pub store: Option<PathBuf>,
+    max_connections: Option<usize>,
+    max_sessions: Option<usize>,
+    max_subscriptions: Option<usize>,
+    max_retained: Option<usize>,
+    #[serde(deserialize_with = "size")]
+    max_retained_bytes: Option<usize>,
+    max_queued: Option<usize>,
+    #[serde(deserialize_with = "size")]
+    max_queued_bytes: Option<usize>,
+    #[serde(deserialize_with = "size")]
+    max_total_bytes: Option<usize>,
+    max_inflight: Option<u16>,
+    #[serde(deserialize_with = "size")]
+    max_message_bytes: Option<usize>,
+    #[serde(deserialize_with = "period")]
+    max_session_expiry: Option<Duration>,
+    #[serde(deserialize_with = "period")]
+    max_keep_alive: Option<Duration>,
+    receive_maximum: Option<u16>,
+    topic_alias_maximum: Option<u16>,
+    overflow: Option<OverflowConfig>,
+    queue_grade_0: Option<bool>,
+    #[serde(deserialize_with = "period")]
+    sys_interval: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum OverflowConfig {
+    Oldest,
+    Newest,
+}
+
+/// `[[rule]]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RuleConfig {
+    filter: String,
+    block: bool,
+    conflate: bool,
+    #[serde(deserialize_with = "period")]
+    thin: Option<Duration>,
+    #[serde(deserialize_with = "period")]
+    expiry: Option<Duration>,
+    max_qos: Option<u8>,
+    urgency: Option<String>,
+    content_type: Option<String>,
+    retain: Option<bool>,
+    rename: Option<(String, String)>,
+}
+
+/// `[[access]]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AccessConfig {
+    user: Option<String>,
+    action: Option<ActionConfig>,
+    filter: String,
+    #[serde(default = "yes")]
+    allow: bool,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ActionConfig {
+    Publish,
+    Subscribe,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn period<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(from)?;
+    let period = Period::parse(&text).map_err(serde::de::Error::custom)?;
+    Ok(Some(period.0))
+}
+
+fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
+    let text = String::deserialize(from)?;
+    let size = Size::parse(&text).map_err(serde::de::Error::custom)?;
+    usize::try_from(size.0).map(Some).map_err(serde::de::Error::custom)
+}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// What is wrong with it, with the line.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let shown = path.display();
+        let unreadable = |error| Error::Caller(format!("cannot read {shown}: {error}"));
+        let len = fs::metadata(path).map_err(unreadable)?.len();
+        if len > MAX_FILE_BYTES {
+            return Err(Error::Caller(format!(
+                "{shown} has {len} bytes, over the limit of {MAX_FILE_BYTES}"
+            )));
+        }
+        let text = fs::read_to_string(path).map_err(unreadable)?;
+        toml::from_str(&text).map_err(|error| {
+            let line = error.span().map_or(1, |span| {
+                1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count()
+            });
+            let what = error.message().replace('\n', " ");
+            Error::Caller(format!("{shown}, line {line}: {what}"))
+        })
+    }
+
+    /// What the core is told.
+    ///
+    /// # Errors
+    /// A value that cannot be.
+    pub fn settings(&self) -> Result<broker::Settings, Error> {
+        let said = &self.broker;
+        let mut settings = broker::Settings::default();
+        let set = |to: &mut usize, from: Option<usize>| *to = from.unwrap_or(*to);
+        set(&mut settings.max_sessions, said.max_sessions);
+        set(&mut settings.max_subscriptions, said.max_subscriptions);
+        set(&mut settings.max_retained, said.max_retained);
+        set(&mut settings.max_retained_bytes, said.max_retained_bytes);
+        set(&mut settings.max_queued, said.max_queued);
+        set(&mut settings.max_queued_bytes, said.max_queued_bytes);
+        set(&mut settings.max_total_bytes, said.max_total_bytes);
+        set(&mut settings.max_message_bytes, said.max_message_bytes);
+        let set = |to: &mut Duration, from: Option<Duration>| *to = from.unwrap_or(*to);
+        set(&mut settings.max_session_expiry, said.max_session_expiry);
+        set(&mut settings.max_keep_alive, said.max_keep_alive);
+        set(&mut settings.sys_interval, said.sys_interval);
+        settings.max_inflight = said.max_inflight.unwrap_or(settings.max_inflight);
+        settings.queue_grade_0 = said.queue_grade_0.unwrap_or(settings.queue_grade_0);
+        settings.overflow = match said.overflow {
+            Some(OverflowConfig::Newest) => Overflow::Newest,
+            Some(OverflowConfig::Oldest) | None => Overflow::Oldest,
+        };
+        settings.durable = said.store.is_some();
+        settings.rules = self.rules()?;
+        settings.access.rules = self.access()?;
+        if settings.max_inflight == 0 {
+            return Err(Error::Caller("max_inflight is 0: at least 1".to_owned()));
+        }
+        Ok(settings)
+    }
+
+    /// What MQTT is told.
+    #[must_use]
+    pub fn mqtt(&self) -> broker::MqttSettings {
+        let mut settings = broker::MqttSettings::default();
+        let said = &self.broker;
+        if let Some(max) = said.max_message_bytes {
+            settings.max_packet_bytes = max;
+        }
+        let maximum = said.receive_maximum.unwrap_or(settings.receive_maximum);
+        settings.receive_maximum = maximum.max(1);
+        settings.topic_alias_maximum =
+            said.topic_alias_maximum.unwrap_or(settings.topic_alias_maximum);
+        settings
+    }
+
+    /// Connections at once.
+    #[must_use]
+    pub fn max_connections(&self) -> usize {
+        self.broker.max_connections.unwrap_or(100_000)
+    }
+
+    fn rules(&self) -> Result<Rules, Error> {
+        check_count("rule", self.rules.len())?;
+        let rules = self.rules.iter().map(RuleConfig::read);
+        Ok(Rules { rules: rules.collect::<Result<_, _>>()? })
+    }
+
+    fn access(&self) -> Result<Vec<AccessRule>, Error> {
+        check_count("access", self.access.len())?;
+        let rule = |said: &AccessConfig| {
+            check("access", &said.filter)?;
+            Ok(AccessRule {
+                user: said.user.clone(),
+                action: said.action.map(|action| match action {
+                    ActionConfig::Publish => Action::Publish,
+                    ActionConfig::Subscribe => Action::Subscribe,
+                }),
+                filter: said.filter.clone(),
+                allow: said.allow,
+            })
+        };
+        self.access.iter().map(rule).collect()
+    }
+}
+
+impl RuleConfig {
+    fn read(&self) -> Result<Rule, Error> {
+        check("rule", &self.filter)?;
+        let wrong = |what: String| Error::Caller(format!("[[rule]] {}: {what}", self.filter));
+        let max_grade = match self.max_qos {
+            None => None,
+            Some(qos) => Some(Grade::new(qos).ok_or_else(|| wrong(format!("max_qos {qos}")))?),
+        };
+        let urgency = self.urgency.as_deref().map(Urgency::parse).transpose().map_err(wrong)?;
+        Ok(Rule {
+            filter: self.filter.clone(),
+            block: self.block,
+            conflate: self.conflate,
+            thin: self.thin,
+            expiry: self.expiry,
+            max_grade,
+            urgency,
+            content_type: self.content_type.clone(),
+            retain: self.retain,
+            rename: self.rename.clone(),
+        })
+    }
+}
+
+fn check(section: &str, filter: &str) -> Result<(), Error> {
+    check_filter(filter)
+        .map_err(|what| Error::Caller(format!("[[{section}]] filter = \"{filter}\": {what}")))
+}
+
+fn check_count(section: &str, count: usize) -> Result<(), Error> {
+    if count > MAX_RULES {
+        let text = format!("{count} [[{section}]]: at most {MAX_RULES}");
+        return Err(Error::Caller(text));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_all_of_it() {
+        let text = r#"
+            [broker]
+            mqtt = "127.0.0.1:1883"
+            max_queued_bytes = "2 MiB"
+            max_session_expiry = "7 d"
+            overflow = "newest"
+            [[rule]]
+            filter = "track/#"
+            conflate = true
+            expiry = "60 s"
+            urgency = "flash"
+            rename = ["track/", "nato/nor/"]
+            [[access]]
+            user = "ann"
+            action = "publish"
+            filter = "unit/%u/#"
+        "#;
+        let config: Config = toml::from_str(text).unwrap();
+        let settings = config.settings().unwrap();
+        assert_eq!(settings.max_queued_bytes, 2 << 20);
+        assert_eq!(settings.max_session_expiry, Duration::from_secs(7 * 86_400));
+        assert_eq!(settings.overflow, Overflow::Newest);
+        assert_eq!(settings.rules.rules[0].urgency, Some(Urgency::FIRST));
+        assert!(settings.access.rules[0].allow);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, said) in [
+            ("[broker]\nmqqt = \"x\"", "mqqt"),
+            ("[broker]\nmax_queued_bytes = \"5\"", "no unit"),
+            ("[[access]]\naction = \"publish\"", "filter"),
+        ] {
+            let error = toml::from_str::<Config>(text).unwrap_err();
+            assert!(error.message().contains(said), "{error}");
+        }
+        let config: Config = toml::from_str("[[rule]]\nfilter = \"a/#/b\"").unwrap();
+        assert!(config.settings().unwrap_err().to_string().contains("last level"));
+        let config: Config = toml::from_str("[[rule]]\nfilter = \"a\"\nmax_qos = 3").unwrap();
+        assert!(config.settings().unwrap_err().to_string().contains("max_qos 3"));
+    }
+}

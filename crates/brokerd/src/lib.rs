@@ -1,0 +1,64 @@
+//! The shell of the broker: listeners, TLS, WebSocket, users, store.
+//!
+//! One thread owns the [`broker::Broker`] and all connections ([`serve`]); another writes to the
+//! store. A connection's task reads, hands in what it read, and does what the broker says.
+
+mod config;
+mod connection;
+mod error;
+mod listen;
+mod log;
+mod owner;
+mod store;
+mod tls;
+mod users;
+mod websocket;
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+pub use config::Config;
+pub use error::Error;
+pub use users::hash_password;
+
+use owner::Owner;
+
+/// Where a listener is, once it is bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// What it speaks: the key of the configuration.
+    pub name: &'static str,
+    /// Its address, with the port that was found where 0 was asked for.
+    pub address: SocketAddr,
+}
+
+/// Runs a broker until `end` is done, and then until its clients have been told. `ready` is called
+/// once, when every listener is bound.
+///
+/// # Errors
+/// What cannot be bound, read or opened.
+pub fn serve(
+    config: &Config,
+    ready: impl FnOnce(&[Bound]),
+    end: impl Future<Output = ()>,
+) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::System(format!("cannot start: {error}")))?;
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async {
+        let owner = Rc::new(Owner::new(config)?);
+        let listeners = listen::bind(config).await?;
+        let bound: Vec<Bound> = listeners.iter().map(listen::Listener::bound).collect();
+        ready(&bound);
+        owner.start();
+        for listener in listeners {
+            tokio::task::spawn_local(listener.run(owner.clone()));
+        }
+        tokio::task::spawn_local(owner.clone().keep_time());
+        end.await;
+        owner.finish().await;
+        Ok(())
+    })
+}

@@ -1,0 +1,167 @@
+//! Listeners, and who they let in.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker::Protocol;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+
+use crate::config::Config;
+use crate::connection;
+use crate::error::Error;
+use crate::owner::Owner;
+use crate::{Bound, tls, websocket};
+
+/// How long TLS and the handshake of a WebSocket may take.
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
+/// Pause after an accept failed for want of descriptors or memory: at once it would fail again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// A connection over which nothing comes is asked after so long whether it is still there, and then
+/// every so often; without answer it is gone after two and a half minutes.
+const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
+const KEEP_ALIVE_RETRIES: u32 = 3;
+
+/// What is around the protocol.
+#[derive(Clone)]
+struct Wrapping {
+    tls: Option<TlsAcceptor>,
+    websocket: bool,
+}
+
+/// A bound listener.
+pub(crate) struct Listener {
+    name: &'static str,
+    socket: TcpListener,
+    address: SocketAddr,
+    protocol: Protocol,
+    wrapping: Wrapping,
+}
+
+/// Binds all listeners of a configuration.
+pub(crate) async fn bind(config: &Config) -> Result<Vec<Listener>, Error> {
+    let said = &config.broker;
+    let acceptor = match said.mqtts.is_some() || said.wss.is_some() {
+        true => Some(TlsAcceptor::from(Arc::new(tls::server_config(said)?))),
+        false => None,
+    };
+    let wanted = [
+        ("mqtt", &said.mqtt, None, false),
+        ("mqtts", &said.mqtts, acceptor.clone(), false),
+        ("ws", &said.ws, None, true),
+        ("wss", &said.wss, acceptor, true),
+    ];
+    let mut listeners = Vec::new();
+    for (name, address, tls, websocket) in wanted {
+        let Some(address) = address else { continue };
+        let address: SocketAddr = address.parse().map_err(|_| {
+            Error::Caller(format!("{name} = \"{address}\" is no address and port"))
+        })?;
+        check_reach(config, name, address)?;
+        let socket = TcpListener::bind(address).await.map_err(|error| {
+            Error::Caller(format!("cannot listen on {address} ({name}): {error}"))
+        })?;
+        let address = socket.local_addr().unwrap_or(address);
+        let (protocol, wrapping) = (Protocol::Mqtt, Wrapping { tls, websocket });
+        listeners.push(Listener { name, socket, address, protocol, wrapping });
+    }
+    if listeners.is_empty() {
+        let text = "nothing to listen on: name an address, such as --mqtt 127.0.0.1:1883";
+        return Err(Error::Caller(text.to_owned()));
+    }
+    Ok(listeners)
+}
+
+/// Whoever is not known reaches a broker from its own machine only, unless the operator says more.
+fn check_reach(config: &Config, name: &str, address: SocketAddr) -> Result<(), Error> {
+    let said = &config.broker;
+    let is_known = said.users.is_some() || (name.ends_with('s') && said.client_ca.is_some());
+    if address.ip().is_loopback() || is_known || said.anonymous {
+        return Ok(());
+    }
+    Err(Error::Caller(format!(
+        "{name} = \"{address}\" lets in whoever reaches it: name users (--users FILE), or allow \
+         that (--anonymous)"
+    )))
+}
+
+impl Listener {
+    /// Where it is.
+    pub(crate) fn bound(&self) -> Bound {
+        Bound { name: self.name, address: self.address }
+    }
+
+    /// Accepts for ever.
+    pub(crate) async fn run(self, owner: Rc<Owner>) {
+        loop {
+            match self.socket.accept().await {
+                Ok((stream, peer)) => {
+                    let Some(seat) = owner.seat(peer) else { continue };
+                    let (owner, wrapping) = (owner.clone(), self.wrapping.clone());
+                    let protocol = self.protocol;
+                    tokio::task::spawn_local(async move {
+                        serve(&owner, stream, protocol, wrapping, peer).await;
+                        drop(seat);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(listener = self.name, %error, "a connection was not accepted");
+                    // sleep: nobody is told when there are descriptors again.
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+async fn serve(
+    owner: &Rc<Owner>,
+    stream: TcpStream,
+    protocol: Protocol,
+    wrapping: Wrapping,
+    peer: SocketAddr,
+) {
+    if let Err(error) = prepare(&stream) {
+        tracing::debug!(%peer, %error, "a connection was gone at once");
+        return;
+    }
+    let Some(tls) = wrapping.tls else {
+        if !wrapping.websocket {
+            let (reader, writer) = stream.into_split();
+            return connection::run(owner, reader, writer, protocol, None, peer).await;
+        }
+        return websocket::run(owner, stream, protocol, None, peer).await;
+    };
+    let accepted = tokio::time::timeout(HANDSHAKE_PATIENCE, tls.accept(stream)).await;
+    let stream = match accepted {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => {
+            tracing::info!(%peer, %error, "TLS failed");
+            return;
+        }
+        Err(_) => {
+            tracing::info!(%peer, "TLS took over {} s", HANDSHAKE_PATIENCE.as_secs());
+            return;
+        }
+    };
+    let certified = tls::common_name(stream.get_ref().1.peer_certificates());
+    if wrapping.websocket {
+        return websocket::run(owner, stream, protocol, certified, peer).await;
+    }
+    let (reader, writer) = tokio::io::split(stream);
+    connection::run(owner, reader, writer, protocol, certified, peer).await;
+}
+
+fn prepare(stream: &TcpStream) -> std::io::Result<()> {
+    // A publication and its acknowledgement are small: each is worth a packet of its own.
+    stream.set_nodelay(true)?;
+    let keep_alive = TcpKeepalive::new()
+        .with_time(KEEP_ALIVE_AFTER)
+        .with_interval(KEEP_ALIVE_INTERVAL)
+        .with_retries(KEEP_ALIVE_RETRIES);
+    SockRef::from(stream).set_tcp_keepalive(&keep_alive)
+}

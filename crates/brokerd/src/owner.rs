@@ -1,0 +1,288 @@
+//! Who owns the broker: every input goes through it, and it does what the broker says.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use broker::{Broker, ConnectionId, Input, Output, Protocol};
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::log;
+use crate::store::Store;
+use crate::users::Users;
+
+/// How long clients may take to be told that the broker ends.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What waits to be written to a connection.
+pub(crate) struct Link {
+    /// Which connection.
+    pub(crate) id: ConnectionId,
+    pieces: RefCell<VecDeque<Bytes>>,
+    closing: Cell<bool>,
+    change: Notify,
+}
+
+/// A place among the connections, given back when it is dropped.
+pub(crate) struct Seat {
+    owner: Rc<Owner>,
+    address: IpAddr,
+}
+
+/// See the module.
+pub(crate) struct Owner {
+    broker: RefCell<Broker>,
+    /// Inputs that came of outputs.
+    inputs: RefCell<VecDeque<Input>>,
+    is_busy: Cell<bool>,
+    links: RefCell<BTreeMap<ConnectionId, Rc<Link>>>,
+    seats: RefCell<BTreeMap<IpAddr, usize>>,
+    seated: Cell<usize>,
+    max_connections: usize,
+    last_id: Cell<u64>,
+    started: Instant,
+    started_at: Duration,
+    wake_at: Cell<Option<Duration>>,
+    wake: Notify,
+    /// A connection has gone.
+    left: Notify,
+    users: Users,
+    store: Option<Store>,
+}
+
+impl Owner {
+    /// A broker as it is configured, with what its store has.
+    pub(crate) fn new(config: &Config) -> Result<Self, Error> {
+        let started_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let started_at = started_at.unwrap_or_default();
+        let mut broker = Broker::new(config.settings()?, config.mqtt());
+        let store = match &config.broker.store {
+            None => None,
+            Some(directory) => {
+                let (store, changes) = Store::open(directory)?;
+                let unknown = broker.restore(started_at, changes);
+                let core = broker.core();
+                tracing::info!(
+                    sessions = core.sessions(),
+                    retained = core.retained().0,
+                    unknown,
+                    "the store was read"
+                );
+                Some(store)
+            }
+        };
+        Ok(Self {
+            broker: RefCell::new(broker),
+            inputs: RefCell::default(),
+            is_busy: Cell::new(false),
+            links: RefCell::default(),
+            seats: RefCell::default(),
+            seated: Cell::new(0),
+            max_connections: config.max_connections(),
+            last_id: Cell::new(0),
+            started: Instant::now(),
+            started_at,
+            wake_at: Cell::new(None),
+            wake: Notify::new(),
+            left: Notify::new(),
+            users: Users::load(config)?,
+            store,
+        })
+    }
+
+    /// The time, which never goes back and goes on over a restart.
+    fn now(&self) -> Duration {
+        self.started_at + self.started.elapsed()
+    }
+
+    /// The first thing that is due.
+    pub(crate) fn start(self: &Rc<Self>) {
+        if let Some(store) = &self.store {
+            let owner = Rc::downgrade(self);
+            let done = store.done();
+            tokio::task::spawn_local(async move {
+                while let Some(ticket) = done.next().await {
+                    let Some(owner) = owner.upgrade() else { return };
+                    owner.input(Input::Persisted { ticket });
+                }
+            });
+        }
+        self.input(Input::Wake);
+    }
+
+    /// Hands an input in, and does what comes of it.
+    pub(crate) fn input(self: &Rc<Self>, input: Input) {
+        self.inputs.borrow_mut().push_back(input);
+        if self.is_busy.replace(true) {
+            return;
+        }
+        loop {
+            let next = self.inputs.borrow_mut().pop_front();
+            let Some(next) = next else { break };
+            self.broker.borrow_mut().handle_input(self.now(), next);
+            loop {
+                let output = self.broker.borrow_mut().poll_output();
+                let Some(output) = output else { break };
+                self.act(output);
+            }
+        }
+        self.is_busy.set(false);
+    }
+
+    fn act(self: &Rc<Self>, output: Output) {
+        match output {
+            Output::Transmit { connection, bytes } => {
+                if let Some(link) = self.links.borrow().get(&connection) {
+                    link.pieces.borrow_mut().push_back(bytes);
+                    link.change.notify_one();
+                }
+            }
+            Output::Close { connection } => {
+                if let Some(link) = self.links.borrow().get(&connection) {
+                    link.closing.set(true);
+                    link.change.notify_one();
+                }
+            }
+            Output::Login(login) => {
+                let owner = self.clone();
+                let check = self.users.check(login.user, login.password);
+                let connection = login.connection;
+                match check.at_once() {
+                    Ok(user) => {
+                        self.inputs.borrow_mut().push_back(Input::Known { connection, user });
+                    }
+                    Err(check) => {
+                        tokio::task::spawn_local(async move {
+                            let user = check.run().await;
+                            owner.input(Input::Known { connection, user });
+                        });
+                    }
+                }
+            }
+            Output::Persist { ticket, changes } => match &self.store {
+                Some(store) => store.write(ticket, changes),
+                None => self.inputs.borrow_mut().push_back(Input::Persisted { ticket }),
+            },
+            Output::WakeAt(at) => {
+                self.wake_at.set(at);
+                self.wake.notify_one();
+            }
+            Output::Event(event) => log::event(&event),
+            Output::Datagram { .. } => {}
+        }
+    }
+
+    /// Wakes the broker when it is due, for ever.
+    pub(crate) async fn keep_time(self: Rc<Self>) {
+        loop {
+            let changed = self.wake.notified();
+            let Some(at) = self.wake_at.get() else {
+                changed.await;
+                continue;
+            };
+            // sleep: until the time that the broker has named.
+            let due = tokio::time::sleep(at.saturating_sub(self.now()));
+            tokio::select! {
+                () = due => self.input(Input::Wake),
+                () = changed => {}
+            }
+        }
+    }
+
+    /// A place for a connection from an address; `None` where there is none: they are all taken, or
+    /// the address has more than its share of what is left.
+    pub(crate) fn seat(self: &Rc<Self>, peer: SocketAddr) -> Option<Seat> {
+        let address = peer.ip();
+        let mut seats = self.seats.borrow_mut();
+        let own = seats.get(&address).copied().unwrap_or(0);
+        let free = self.max_connections.saturating_sub(self.seated.get());
+        // Alone, an address may have nearly all; among others it leaves some free.
+        if free == 0 || own > free.saturating_mul(7) {
+            tracing::warn!(%peer, own, free, "a connection was refused: max_connections");
+            return None;
+        }
+        seats.insert(address, own + 1);
+        self.seated.set(self.seated.get() + 1);
+        Some(Seat { owner: self.clone(), address })
+    }
+
+    /// There is a connection.
+    pub(crate) fn connect(
+        self: &Rc<Self>,
+        protocol: Protocol,
+        certified: Option<Arc<str>>,
+        peer: SocketAddr,
+    ) -> Rc<Link> {
+        let id = ConnectionId(self.last_id.get() + 1);
+        self.last_id.set(id.0);
+        let link = Rc::new(Link {
+            id,
+            pieces: RefCell::default(),
+            closing: Cell::new(false),
+            change: Notify::new(),
+        });
+        self.links.borrow_mut().insert(id, link.clone());
+        tracing::debug!(%peer, connection = id.0, %protocol, "a connection");
+        self.input(Input::Connected { connection: id, protocol, certified });
+        link
+    }
+
+    /// It is gone, or nothing more comes over it.
+    pub(crate) fn lose(self: &Rc<Self>, link: &Link) {
+        self.links.borrow_mut().remove(&link.id);
+        self.input(Input::Lost { connection: link.id });
+    }
+
+    /// Tells clients that the broker ends, and waits for that and for the store.
+    pub(crate) async fn finish(self: &Rc<Self>) {
+        self.input(Input::Close);
+        let gone = async {
+            while self.seated.get() > 0 {
+                self.left.notified().await;
+            }
+        };
+        let _ = tokio::time::timeout(LAST_PATIENCE, gone).await;
+        if let Some(store) = &self.store {
+            store.finish().await;
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut seats = self.owner.seats.borrow_mut();
+        if let Some(own) = seats.get_mut(&self.address) {
+            *own -= 1;
+            if *own == 0 {
+                seats.remove(&self.address);
+            }
+        }
+        self.owner.seated.set(self.owner.seated.get() - 1);
+        self.owner.left.notify_one();
+    }
+}
+
+impl Link {
+    /// What is to be written next.
+    pub(crate) fn take(&self, max: usize) -> Vec<Bytes> {
+        let mut pieces = self.pieces.borrow_mut();
+        let count = pieces.len().min(max);
+        pieces.drain(..count).collect()
+    }
+
+    /// The broker closes it, behind what there is to write.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.get()
+    }
+
+    /// Until there is something to write, or it is closing.
+    pub(crate) async fn changed(&self) {
+        self.change.notified().await;
+    }
+}

@@ -1,0 +1,3 @@
+//! What the standards say of single packets, clause by clause.
+
+mod packets;
