@@ -1,16 +1,19 @@
 //! The core and the adapters, behind one input and one output.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 use crate::change::Change;
 use crate::core::Core;
 use crate::event::Event;
 use crate::ids::{ConnectionId, Protocol, SessionId, Ticket};
 use crate::mqtt::{self, Mqtt};
+use crate::mqttsn::{self, MqttSn};
+use crate::mqttudp::{self, MqttUdp};
 use crate::outputs::{Context, Output, Outputs};
 use crate::settings::Settings;
 
@@ -32,6 +35,15 @@ pub enum Input {
         connection: ConnectionId,
         /// The bytes, whose memory the broker may keep.
         bytes: BytesMut,
+    },
+    /// A datagram came.
+    Datagram {
+        /// By which of the shell's sockets; whose settings have its number decides the protocol.
+        listener: u16,
+        /// From where.
+        from: SocketAddr,
+        /// The datagram.
+        bytes: Bytes,
     },
     /// Bytes have left.
     Sent {
@@ -63,13 +75,21 @@ pub enum Input {
     Close,
 }
 
+/// One of each protocol.
+#[derive(Debug)]
+struct Adapters {
+    mqtt: Mqtt,
+    mqtt_sn: MqttSn,
+    mqtt_udp: MqttUdp,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Broker {
     core: Core,
     outputs: Outputs,
     connections: BTreeMap<ConnectionId, Protocol>,
-    mqtt: Mqtt,
+    adapters: Adapters,
     woken_for: Option<Option<Duration>>,
 }
 
@@ -81,9 +101,27 @@ impl Broker {
             core: Core::new(settings),
             outputs: Outputs::default(),
             connections: BTreeMap::new(),
-            mqtt: Mqtt::new(mqtt),
+            adapters: Adapters {
+                mqtt: Mqtt::new(mqtt),
+                mqtt_sn: MqttSn::new(mqttsn::Settings::default()),
+                mqtt_udp: MqttUdp::new(mqttudp::Settings::default()),
+            },
             woken_for: None,
         }
+    }
+
+    /// Listens to MQTT-SN too; to be called before any input.
+    #[must_use]
+    pub fn with_mqtt_sn(mut self, settings: mqttsn::Settings) -> Self {
+        self.adapters.mqtt_sn = MqttSn::new(settings);
+        self
+    }
+
+    /// Listens to MQTT/UDP too; to be called before any input.
+    #[must_use]
+    pub fn with_mqtt_udp(mut self, settings: mqttudp::Settings) -> Self {
+        self.adapters.mqtt_udp = MqttUdp::new(settings);
+        self
     }
 
     /// Takes what a store has kept, before any input. Returns how many changes named what it does
@@ -96,6 +134,12 @@ impl Broker {
     #[must_use]
     pub fn core(&self) -> &Core {
         &self.core
+    }
+
+    /// The same, to be changed as an adapter would.
+    #[cfg(test)]
+    pub(crate) fn core_mut(&mut self) -> &mut Core {
+        &mut self.core
     }
 
     /// Takes settings that changed.
@@ -123,7 +167,9 @@ impl Broker {
         if let Some((ticket, changes)) = self.core.next_batch() {
             return Some(Output::Persist { ticket, changes });
         }
-        let wake_at = [self.core.wake_at(), self.mqtt.wake_at()].into_iter().flatten().min();
+        let Adapters { mqtt, mqtt_sn, mqtt_udp } = &self.adapters;
+        let all = [mqtt.wake_at(), mqtt_sn.wake_at(), mqtt_udp.wake_at(), self.core.wake_at()];
+        let wake_at = all.into_iter().flatten().min();
         if self.woken_for != Some(wake_at) {
             self.woken_for = Some(wake_at);
             return Some(Output::WakeAt(wake_at));
@@ -136,47 +182,60 @@ impl Broker {
             Input::Connected { connection, protocol, certified } => {
                 self.connections.insert(connection, protocol);
                 self.outputs.open(connection);
-                let (adapter, _) = self.split(now);
-                adapter.connected(now, connection, certified);
+                let (adapters, _) = self.split(now);
+                adapters.mqtt.connected(now, connection, certified);
             }
             Input::Received { connection, bytes } => {
                 if self.connections.contains_key(&connection) {
-                    let (adapter, mut context) = self.split(now);
-                    adapter.received(&mut context, connection, bytes);
+                    let (adapters, mut context) = self.split(now);
+                    adapters.mqtt.received(&mut context, connection, bytes);
+                }
+            }
+            Input::Datagram { listener, from, bytes } => {
+                let (Adapters { mqtt_sn, mqtt_udp, .. }, mut context) = self.split(now);
+                if mqtt_sn.listens(listener) {
+                    mqtt_sn.received(&mut context, listener, from, &bytes);
+                } else {
+                    mqtt_udp.received(&mut context, listener, from, &bytes);
                 }
             }
             Input::Sent { connection, bytes } => {
                 self.outputs.sent(connection, bytes);
                 if self.outputs.room(connection) {
-                    let (adapter, mut context) = self.split(now);
-                    adapter.writable(&mut context, connection);
+                    let (adapters, mut context) = self.split(now);
+                    adapters.mqtt.writable(&mut context, connection);
                 }
             }
             Input::Lost { connection } => {
                 self.connections.remove(&connection);
                 self.outputs.forget(connection);
-                let (adapter, mut context) = self.split(now);
-                adapter.lost(&mut context, connection);
+                let (adapters, mut context) = self.split(now);
+                adapters.mqtt.lost(&mut context, connection);
             }
             Input::Known { connection, user } => {
-                let (adapter, mut context) = self.split(now);
-                adapter.known(&mut context, connection, user);
+                let (adapters, mut context) = self.split(now);
+                adapters.mqtt.known(&mut context, connection, user);
             }
             Input::Persisted { ticket } => {
                 self.core.persisted(ticket);
-                let (adapter, mut context) = self.split(now);
-                adapter.committed(&mut context);
+                let (adapters, mut context) = self.split(now);
+                adapters.mqtt.committed(&mut context);
+                adapters.mqtt_sn.committed(&mut context);
+                adapters.mqtt_udp.committed(&mut context);
             }
             Input::Wake => {
                 self.woken_for = None;
                 self.core.wake(now);
-                let (adapter, mut context) = self.split(now);
-                adapter.wake(&mut context);
+                let (adapters, mut context) = self.split(now);
+                adapters.mqtt.wake(&mut context);
+                adapters.mqtt_sn.wake(&mut context);
+                adapters.mqtt_udp.wake(&mut context);
             }
             Input::Close => {
                 self.core.set_closing();
-                let (adapter, mut context) = self.split(now);
-                adapter.close(&mut context);
+                let (adapters, mut context) = self.split(now);
+                adapters.mqtt.close(&mut context);
+                adapters.mqtt_sn.close(&mut context);
             }
         }
     }
@@ -184,16 +243,20 @@ impl Broker {
     /// Gives those who have something what they have room for.
     fn settle(&mut self, now: Duration) {
         while let Some((session, connection)) = self.core.next_ready() {
-            if self.connections.contains_key(&connection) {
-                let (adapter, mut context) = self.split(now);
-                adapter.deliver(&mut context, session, connection);
+            let protocol = self.speaks(session);
+            let (Adapters { mqtt, mqtt_sn, mqtt_udp }, mut context) = self.split(now);
+            match protocol {
+                Some(Protocol::MqttSn) => mqtt_sn.deliver(&mut context, session, connection),
+                Some(Protocol::MqttUdp) => mqtt_udp.deliver(&mut context, session, connection),
+                // A connection that ends gets nothing more.
+                _ => mqtt.deliver(&mut context, session, connection),
             }
         }
     }
 
-    fn split(&mut self, now: Duration) -> (&mut Mqtt, Context<'_>) {
+    fn split(&mut self, now: Duration) -> (&mut Adapters, Context<'_>) {
         let context = Context { now, core: &mut self.core, outputs: &mut self.outputs };
-        (&mut self.mqtt, context)
+        (&mut self.adapters, context)
     }
 
     /// Whether a session has a connection that speaks a protocol.

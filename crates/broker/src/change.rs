@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use crate::ids::ClientKey;
 use crate::publication::{Grade, Publication};
 use crate::session::Subscription;
@@ -85,6 +87,15 @@ pub enum Change {
         handle: u16,
         /// Whether it is in use.
         open: bool,
+    },
+    /// Its protocol keeps something with it, or, without a value, keeps it no more.
+    Noted {
+        /// Whose.
+        client: ClientKey,
+        /// By which of the protocol's numbers.
+        number: u32,
+        /// What.
+        value: Option<Bytes>,
     },
     /// A topic has a present value.
     Retained {

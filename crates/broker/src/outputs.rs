@@ -128,9 +128,9 @@ impl Outputs {
     /// Bytes that a connection has on their way.
     #[must_use]
     pub fn unsent_bytes(&self, connection: ConnectionId) -> usize {
-        self.writers.get(&connection).map_or(0, |writer| {
-            writer.unsent_bytes + writer.waiting_bytes + writer.buffer.len()
-        })
+        self.writers
+            .get(&connection)
+            .map_or(0, |writer| writer.unsent_bytes + writer.waiting_bytes + writer.buffer.len())
     }
 
     /// Where bytes for a connection are written to; `None` if it is closing or gone.

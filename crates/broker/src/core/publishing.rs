@@ -162,12 +162,8 @@ impl Core {
             let is_own = publication.publisher == Some(session);
             let addressed = address(publication, own, is_own, conflate);
             if let Some(addressed) = addressed {
-                receivers += usize::from(self.queue_once(
-                    session,
-                    publication,
-                    addressed,
-                    &mut is_stored,
-                ));
+                receivers +=
+                    usize::from(self.queue_once(session, publication, addressed, &mut is_stored));
             }
         }
         for share in &hits.shares {

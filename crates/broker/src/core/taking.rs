@@ -147,9 +147,9 @@ impl Core {
     /// retained messages goes on.
     #[must_use]
     pub fn has_more(&self, id: SessionId) -> bool {
-        self.sessions.get(id).is_some_and(|session| {
-            session.queue.len() == 0 && !session.walks.is_empty()
-        })
+        self.sessions
+            .get(id)
+            .is_some_and(|session| session.queue.len() == 0 && !session.walks.is_empty())
     }
 
     /// What is under way under a number.

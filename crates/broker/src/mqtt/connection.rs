@@ -67,9 +67,9 @@ impl Connection {
     /// How long nothing may come: one and a half times the keep alive (MQTT 5 §3.1.2.10).
     pub(super) fn patience(&self) -> Duration {
         match &self.phase {
-            Phase::Open(open) => open.keep_alive.map_or(Duration::MAX, |keep_alive| {
-                keep_alive.saturating_add(keep_alive / 2)
-            }),
+            Phase::Open(open) => open
+                .keep_alive
+                .map_or(Duration::MAX, |keep_alive| keep_alive.saturating_add(keep_alive / 2)),
             _ => MAX_CONNECT_WAIT,
         }
     }

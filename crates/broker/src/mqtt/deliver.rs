@@ -1,9 +1,7 @@
 //! What a client gets.
 
 use bytes::Bytes;
-use proto::mqtt::{
-    Ack, Packet, Publish, Reason, Text, Version, encode_publish_head, encoded_len,
-};
+use proto::mqtt::{Ack, Packet, Publish, Reason, Text, Version, encode_publish_head, encoded_len};
 
 use super::connection::Open;
 use super::translate;

@@ -79,7 +79,12 @@ impl Mqtt {
     }
 
     /// Bytes came over a connection.
-    pub(crate) fn received(&mut self, context: &mut Context<'_>, id: ConnectionId, bytes: BytesMut) {
+    pub(crate) fn received(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        bytes: BytesMut,
+    ) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.heard = context.now;
         if connection.input.is_empty() {

@@ -90,33 +90,42 @@ const SINES: [[u32; 16]; 4] = [
 
 /// The digest of several parts, one behind the other.
 pub(super) fn digest(parts: &[&[u8]]) -> [u8; 16] {
-    let (mut state, mut block, mut len) = (START, [0; BLOCK_BYTES], 0_u64);
-    for byte in parts.iter().copied().flatten().copied() {
-        put(&mut state, &mut block, &mut len, byte);
+    let mut hash = Hash { state: START, block: [0; BLOCK_BYTES], used: 0 };
+    for byte in parts.iter().copied().flatten() {
+        hash.put(*byte);
     }
     // RFC 1321 §3.1, §3.2: a bit, zeros, and the length in bits.
-    let bits = len.wrapping_mul(8);
-    put(&mut state, &mut block, &mut len, 0x80);
-    while len % BLOCK_BYTES as u64 != LENGTH_AT as u64 {
-        put(&mut state, &mut block, &mut len, 0);
+    let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
+    hash.put(0x80);
+    while hash.used != LENGTH_AT {
+        hash.put(0);
     }
-    for byte in bits.to_le_bytes() {
-        put(&mut state, &mut block, &mut len, byte);
+    for byte in bytes.wrapping_mul(8).to_le_bytes() {
+        hash.put(byte);
     }
     let mut digest = [0; 16];
-    for (four, word) in digest.chunks_exact_mut(4).zip(state) {
+    for (four, word) in digest.chunks_exact_mut(4).zip(hash.state) {
         four.copy_from_slice(&word.to_le_bytes());
     }
     digest
 }
 
-/// Adds a byte to the block, and the block to the state where it is full.
-fn put(state: &mut [u32; 4], block: &mut [u8; BLOCK_BYTES], len: &mut u64, byte: u8) {
-    let at = *len % BLOCK_BYTES as u64;
-    block[at as usize % BLOCK_BYTES] = byte;
-    *len += 1;
-    if len.is_multiple_of(BLOCK_BYTES as u64) {
-        *state = step(*state, block);
+/// What has been read so far.
+struct Hash {
+    state: [u32; 4],
+    block: [u8; BLOCK_BYTES],
+    /// Bytes of the block, fewer than it has.
+    used: usize,
+}
+
+impl Hash {
+    /// Adds a byte to the block, and the block to the state where it is full.
+    fn put(&mut self, byte: u8) {
+        self.block[self.used % BLOCK_BYTES] = byte;
+        self.used = (self.used + 1) % BLOCK_BYTES;
+        if self.used == 0 {
+            self.state = step(self.state, &self.block);
+        }
     }
 }
 

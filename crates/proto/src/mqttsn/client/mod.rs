@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Code, PROTOCOL_ID, Packet, Publish, Qos, Topic};
+use super::{Code, PROTOCOL_ID, Packet, Publish, Qos};
 use request::{Attempt, Request, Step, encode, is_will, will_topic};
 use topics::Topics;
 
@@ -55,6 +55,8 @@ pub struct Client {
     control: Option<Attempt>,
     /// Publications of level 2 that have arrived; at most [`MAX_UNRELEASED`].
     unreleased: VecDeque<u16>,
+    /// Those whose PUBREL has come last in this connection; at most [`MAX_RELEASED`].
+    released: VecDeque<u16>,
     next_msg_id: u16,
     sent_at: Duration,
     outputs: VecDeque<Output>,
@@ -75,6 +77,7 @@ impl Client {
             exchange: None,
             control: None,
             unreleased: VecDeque::new(),
+            released: VecDeque::new(),
             sent_at: Duration::ZERO,
             outputs: VecDeque::new(),
             announced_wake_at: None,
@@ -230,6 +233,7 @@ impl Client {
             self.topics = Topics::default();
             self.unreleased.clear();
         }
+        self.released.clear();
         self.pause(Phase::Active);
         self.outputs.push_back(Output::Connected);
         self.proceed();
@@ -269,10 +273,7 @@ impl Client {
             Packet::Disconnect { .. } => self.disconnected(),
             _ if matches!(self.phase, Phase::Disconnected | Phase::Connecting) => {}
             Packet::Publish(publish) => self.published(&publish, bytes),
-            Packet::PubRel { msg_id } => {
-                self.unreleased.retain(|other| *other != msg_id);
-                self.send(&Packet::PubComp { msg_id });
-            }
+            Packet::PubRel { msg_id } => self.release(msg_id),
             Packet::Register { topic_id, msg_id, name } => {
                 let code = self.topics.set(name, topic_id);
                 self.send(&Packet::RegAck { topic_id, msg_id, code });
@@ -296,13 +297,14 @@ impl Client {
 
     /// A publication of the gateway (MQTT-SN 1.2 §6.10).
     fn published(&mut self, publish: &Publish<'_>, bytes: &Bytes) {
-        let Publish { topic, msg_id, data, qos, retain, .. } = *publish;
+        let Publish { topic, msg_id, data, qos, retain, dup } = *publish;
         let topic_id = topic.value();
         let name = match self.topics.name(topic) {
             Ok(name) => name,
             Err(code) => return self.send(&Packet::PubAck { topic_id, msg_id, code }),
         };
-        let is_new = qos != Qos::Two || !self.unreleased.contains(&msg_id);
+        let is_copy = self.unreleased.contains(&msg_id) || (dup && self.released.contains(&msg_id));
+        let is_new = qos != Qos::Two || !is_copy;
         if is_new {
             let data = bytes.slice_ref(data);
             self.outputs.push_back(Output::Message { topic: name, data, qos, retain });
@@ -322,6 +324,17 @@ impl Client {
                 self.send(&Packet::PubRec { msg_id });
             }
         }
+    }
+
+    fn release(&mut self, msg_id: u16) {
+        if let Some(at) = self.unreleased.iter().position(|other| *other == msg_id) {
+            self.unreleased.remove(at);
+            if self.released.len() >= MAX_RELEASED {
+                self.released.pop_front();
+            }
+            self.released.push_back(msg_id);
+        }
+        self.send(&Packet::PubComp { msg_id });
     }
 
     fn request(&mut self, number: u64, action: Action) {

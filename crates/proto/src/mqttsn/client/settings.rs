@@ -11,6 +11,8 @@ pub const MAX_REQUESTS: usize = 1024;
 /// Publications of level 2 whose PUBREL has not come. A gateway has one outstanding
 /// (MQTT-SN 1.2 §6.10); those of one that has more are forgotten in the order in which they came.
 pub const MAX_UNRELEASED: usize = 64;
+/// Those that are released last: a copy of one that was overtaken by its PUBREL is known as such.
+pub const MAX_RELEASED: usize = 16;
 /// Topics whose ids are known; those of more are not, and their publications are refused.
 pub const MAX_TOPICS: usize = 4096;
 /// Times that a name is registered anew because the gateway has forgotten its id.
