@@ -1,10 +1,11 @@
 //! The core and the adapters, behind one input and one output.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 use crate::adapter::Adapter;
 use crate::amqp::{self, Amqp};
@@ -14,6 +15,8 @@ use crate::core::Core;
 use crate::event::Event;
 use crate::ids::{ConnectionId, Protocol, SessionId, Ticket};
 use crate::mqtt::{self, Mqtt};
+use crate::mqttsn::{self, MqttSn};
+use crate::mqttudp::{self, MqttUdp};
 use crate::outputs::{Context, Output, Outputs};
 use crate::settings::Settings;
 
@@ -35,6 +38,15 @@ pub enum Input {
         connection: ConnectionId,
         /// The bytes, whose memory the broker may keep.
         bytes: BytesMut,
+    },
+    /// A datagram came.
+    Datagram {
+        /// By which of the shell's sockets; whose settings have its number decides the protocol.
+        listener: u16,
+        /// From where.
+        from: SocketAddr,
+        /// The datagram.
+        bytes: Bytes,
     },
     /// Bytes have left.
     Sent {
@@ -75,6 +87,8 @@ pub struct Broker {
     mqtt: Mqtt,
     amqp: Amqp,
     amqp091: Amqp091,
+    mqtt_sn: MqttSn,
+    mqtt_udp: MqttUdp,
     woken_for: Option<Option<Duration>>,
 }
 
@@ -90,6 +104,8 @@ impl Broker {
             mqtt: Mqtt::new(mqtt),
             amqp: Amqp::new(amqp::Settings::default()),
             amqp091: Amqp091::new(amqp091::Settings::default()),
+            mqtt_sn: MqttSn::new(mqttsn::Settings::default()),
+            mqtt_udp: MqttUdp::new(mqttudp::Settings::default()),
             woken_for: None,
         }
     }
@@ -99,6 +115,26 @@ impl Broker {
     pub fn with_amqp(mut self, settings: amqp::Settings) -> Self {
         self.amqp = Amqp::new(settings);
         self
+    }
+
+    /// The same broker that listens to MQTT-SN too, before any input.
+    #[must_use]
+    pub fn with_mqtt_sn(mut self, settings: mqttsn::Settings) -> Self {
+        self.mqtt_sn = MqttSn::new(settings);
+        self
+    }
+
+    /// The same broker that listens to MQTT/UDP too, before any input.
+    #[must_use]
+    pub fn with_mqtt_udp(mut self, settings: mqttudp::Settings) -> Self {
+        self.mqtt_udp = MqttUdp::new(settings);
+        self
+    }
+
+    /// The core, to be changed as an adapter would.
+    #[cfg(test)]
+    pub(crate) fn core_mut(&mut self) -> &mut Core {
+        &mut self.core
     }
 
     /// Takes what a store has kept, before any input. Returns how many changes named what it does
@@ -171,6 +207,14 @@ impl Broker {
                     adapter.received(&mut context, connection, bytes);
                 }
             }
+            Input::Datagram { listener, from, bytes } => {
+                let (mqtt_sn, mqtt_udp, mut context) = self.datagrams(now);
+                if mqtt_sn.listens(listener) {
+                    mqtt_sn.received(&mut context, listener, from, &bytes);
+                } else {
+                    mqtt_udp.received(&mut context, listener, from, &bytes);
+                }
+            }
             Input::Sent { connection, bytes } => {
                 self.outputs.sent(connection, bytes);
                 if self.outputs.room(connection)
@@ -194,15 +238,23 @@ impl Broker {
             Input::Persisted { ticket } => {
                 self.core.persisted(ticket);
                 self.for_all(now, |adapter, context| adapter.committed(context));
+                let (mqtt_sn, mqtt_udp, mut context) = self.datagrams(now);
+                mqtt_sn.committed(&mut context);
+                mqtt_udp.committed(&mut context);
             }
             Input::Wake => {
                 self.woken_for = None;
                 self.core.wake(now);
                 self.for_all(now, |adapter, context| adapter.wake(context));
+                let (mqtt_sn, mqtt_udp, mut context) = self.datagrams(now);
+                mqtt_sn.wake(&mut context);
+                mqtt_udp.wake(&mut context);
             }
             Input::Close => {
                 self.core.set_closing();
                 self.for_all(now, |adapter, context| adapter.close(context));
+                let (mqtt_sn, _, mut context) = self.datagrams(now);
+                mqtt_sn.close(&mut context);
             }
         }
     }
@@ -210,10 +262,24 @@ impl Broker {
     /// Gives those who have something what they have room for.
     fn settle(&mut self, now: Duration) {
         while let Some((session, connection)) = self.core.next_ready() {
-            if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
-                adapter.deliver(&mut context, session, connection);
+            let protocol = self.speaks(session);
+            let (mqtt_sn, mqtt_udp, mut context) = self.datagrams(now);
+            match protocol {
+                Some(Protocol::MqttSn) => mqtt_sn.deliver(&mut context, session, connection),
+                Some(Protocol::MqttUdp) => mqtt_udp.deliver(&mut context, session, connection),
+                _ => {
+                    if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
+                        adapter.deliver(&mut context, session, connection);
+                    }
+                }
             }
         }
+    }
+
+    /// The adapters of protocols over datagrams.
+    fn datagrams(&mut self, now: Duration) -> (&mut MqttSn, &mut MqttUdp, Context<'_>) {
+        let Self { core, outputs, mqtt_sn, mqtt_udp, .. } = self;
+        (mqtt_sn, mqtt_udp, Context { now, core, outputs })
     }
 
     fn for_all(&mut self, now: Duration, mut call: impl FnMut(&mut dyn Adapter, &mut Context<'_>)) {

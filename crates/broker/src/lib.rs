@@ -33,6 +33,8 @@ mod filter;
 mod ids;
 mod index;
 mod mqtt;
+mod mqttsn;
+mod mqttudp;
 mod outputs;
 mod publication;
 mod refusal;
@@ -53,6 +55,13 @@ pub use filter::{
 };
 pub use ids::{ClientKey, ConnectionId, Protocol, SessionId, Ticket};
 pub use mqtt::Settings as MqttSettings;
+pub use mqttsn::{
+    Listener as MqttSnListener, Predefined as MqttSnPredefined, Settings as MqttSnSettings,
+};
+pub use mqttudp::{
+    Exit as MqttUdpExit, Listener as MqttUdpListener, Settings as MqttUdpSettings,
+    Verification as MqttUdpVerification,
+};
 pub use outputs::{Context, Login, Output, Outputs};
 pub use publication::{DEFAULT_PRIORITY, Details, Form, Grade, MAX_HOPS, Publication};
 pub use refusal::Refusal;

@@ -19,6 +19,8 @@
 //! - [`kinds`]: the kinds of carriers that there are.
 //! - [`message`]: envelopes of messages that are no HTTP.
 //! - [`mqtt`]: packets of MQTT 3.1, 3.1.1 and 5.
+//! - [`mqttsn`]: messages of MQTT for sensor networks (MQTT-SN 1.2).
+//! - [`mqttudp`]: datagrams of MQTT/UDP, which has no broker.
 //! - [`oscore`]: messages of CoAP that are secret and authentic from end to end (RFC 8613).
 //! - [`profile`]: what a client tells of its decoding and its link, for HTTP and SOAP.
 //! - [`sealed`]: datagrams that are secret and known.
@@ -46,6 +48,8 @@ pub mod http1;
 pub mod kinds;
 pub mod message;
 pub mod mqtt;
+pub mod mqttsn;
+pub mod mqttudp;
 pub mod oscore;
 pub mod profile;
 pub mod quic;

@@ -3,6 +3,7 @@
 
 mod closing;
 mod journal;
+mod notes;
 mod opening;
 mod publishing;
 mod restoring;

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use crate::ids::{ClientKey, ConnectionId};
 use crate::publication::{Grade, Publication};
 
@@ -107,6 +109,8 @@ pub(crate) struct Session {
     pub(crate) inflight: Inflight,
     /// Numbers of messages of grade 2 that the client has not released (MQTT 5 §4.3.3).
     pub(crate) inbound: BTreeSet<u16>,
+    /// What its protocol keeps with it, by the protocol's numbers.
+    pub(crate) notes: BTreeMap<u32, Bytes>,
     /// It stands in the list of those that have something.
     pub(crate) is_ready: bool,
     /// Its owner takes nothing for the time being.
@@ -133,6 +137,7 @@ impl Session {
             queue: Queue::default(),
             inflight: Inflight::default(),
             inbound: BTreeSet::new(),
+            notes: BTreeMap::new(),
             is_ready: false,
             is_asleep: false,
             is_trusted: false,
