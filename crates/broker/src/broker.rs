@@ -9,10 +9,12 @@ use bytes::BytesMut;
 use crate::change::Change;
 use crate::core::Core;
 use crate::event::Event;
+use crate::http::{Asked, Posted};
 use crate::ids::{ConnectionId, Protocol, SessionId, Ticket};
 use crate::mqtt::{self, Mqtt};
 use crate::outputs::{Context, Output, Outputs};
 use crate::settings::Settings;
+use crate::wsn::{self, Wsn};
 
 /// What comes in.
 #[derive(Clone, Debug)]
@@ -52,6 +54,10 @@ pub enum Input {
         /// The user, `None` for those who need no name; an error for those who are not let in.
         user: Result<Option<Arc<str>>, ()>,
     },
+    /// A request of HTTP came; its answer is an [`Output::Answer`].
+    Asked(Asked),
+    /// What came of an [`Output::Post`].
+    Posted(Posted),
     /// Changes have been written.
     Persisted {
         /// Which.
@@ -70,6 +76,7 @@ pub struct Broker {
     outputs: Outputs,
     connections: BTreeMap<ConnectionId, Protocol>,
     mqtt: Mqtt,
+    wsn: Option<Wsn>,
     woken_for: Option<Option<Duration>>,
 }
 
@@ -82,6 +89,7 @@ impl Broker {
             outputs: Outputs::default(),
             connections: BTreeMap::new(),
             mqtt: Mqtt::new(mqtt),
+            wsn: None,
             woken_for: None,
         }
     }
@@ -90,6 +98,13 @@ impl Broker {
     /// not have.
     pub fn restore(&mut self, now: Duration, changes: impl IntoIterator<Item = Change>) -> usize {
         self.core.restore(now, changes)
+    }
+
+    /// Speaks WS-Notification from now on; to be called behind [`Self::restore`].
+    pub fn serve_wsn(&mut self, now: Duration, settings: wsn::Settings) {
+        self.wsn = Some(Wsn::new(settings));
+        self.with_wsn(now, |wsn, context| wsn.restore(context));
+        self.settle(now);
     }
 
     /// What all protocols share.
@@ -123,7 +138,9 @@ impl Broker {
         if let Some((ticket, changes)) = self.core.next_batch() {
             return Some(Output::Persist { ticket, changes });
         }
-        let wake_at = [self.core.wake_at(), self.mqtt.wake_at()].into_iter().flatten().min();
+        let of_wsn = self.wsn.as_ref().and_then(Wsn::wake_at);
+        let wake_at = [self.core.wake_at(), self.mqtt.wake_at(), of_wsn];
+        let wake_at = wake_at.into_iter().flatten().min();
         if self.woken_for != Some(wake_at) {
             self.woken_for = Some(wake_at);
             return Some(Output::WakeAt(wake_at));
@@ -162,16 +179,22 @@ impl Broker {
                 let (adapter, mut context) = self.split(now);
                 adapter.known(&mut context, connection, user);
             }
+            Input::Asked(asked) => self.with_wsn(now, |wsn, context| wsn.ask(context, &asked)),
+            Input::Posted(posted) => {
+                self.with_wsn(now, |wsn, context| wsn.posted(context, &posted));
+            }
             Input::Persisted { ticket } => {
                 self.core.persisted(ticket);
                 let (adapter, mut context) = self.split(now);
                 adapter.committed(&mut context);
+                self.with_wsn(now, |wsn, context| wsn.committed(context));
             }
             Input::Wake => {
                 self.woken_for = None;
                 self.core.wake(now);
                 let (adapter, mut context) = self.split(now);
                 adapter.wake(&mut context);
+                self.with_wsn(now, |wsn, context| wsn.wake(context));
             }
             Input::Close => {
                 self.core.set_closing();
@@ -187,7 +210,16 @@ impl Broker {
             if self.connections.contains_key(&connection) {
                 let (adapter, mut context) = self.split(now);
                 adapter.deliver(&mut context, session, connection);
+            } else if self.speaks(session) == Some(Protocol::Wsn) {
+                self.with_wsn(now, |wsn, context| wsn.deliver(context, connection));
             }
+        }
+    }
+
+    fn with_wsn(&mut self, now: Duration, does: impl FnOnce(&mut Wsn, &mut Context<'_>)) {
+        if let Some(wsn) = &mut self.wsn {
+            let core = &mut self.core;
+            does(wsn, &mut Context { now, core, outputs: &mut self.outputs });
         }
     }
 

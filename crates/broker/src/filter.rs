@@ -44,6 +44,25 @@ pub fn covers(outer: &str, inner: &str) -> bool {
     }
 }
 
+/// Whether there is a topic that both filters fit.
+#[must_use]
+pub fn overlaps(one: &str, other: &str) -> bool {
+    let is_wild = |filter: &str| filter.starts_with(['+', '#']);
+    if one.starts_with('$') && is_wild(other) || other.starts_with('$') && is_wild(one) {
+        return false;
+    }
+    let mut ones = one.split('/');
+    let mut others = other.split('/');
+    loop {
+        match (ones.next(), others.next()) {
+            (Some("#"), _) | (_, Some("#")) | (None, None) => return true,
+            (Some("+"), Some(_)) | (Some(_), Some("+")) => {}
+            (Some(one), Some(other)) if one == other => {}
+            _ => return false,
+        }
+    }
+}
+
 /// What is wrong with a topic that is to be published to, if anything.
 ///
 /// # Errors
@@ -149,6 +168,23 @@ mod tests {
             ("+/#", "a", true),
         ] {
             assert_eq!(covers(outer, inner), covered, "{outer} {inner}");
+        }
+    }
+
+    #[test]
+    fn what_overlaps_what() {
+        for (one, other, both) in [
+            ("#", "a/b", true),
+            ("a/#", "a", true),
+            ("a/+", "+/b", true),
+            ("a/+", "a/b/c", false),
+            ("a/b", "a/c", false),
+            ("+/#", "a", true),
+            ("#", "$SYS/#", false),
+            ("$SYS/+", "$SYS/#", true),
+        ] {
+            assert_eq!(overlaps(one, other), both, "{one} {other}");
+            assert_eq!(overlaps(other, one), both, "{other} {one}");
         }
     }
 

@@ -27,6 +27,7 @@ mod change;
 mod core;
 mod event;
 mod filter;
+mod http;
 mod ids;
 mod index;
 mod mqtt;
@@ -37,13 +38,17 @@ mod retained;
 mod rules;
 mod session;
 mod settings;
+mod wsn;
 
 pub use access::{Access, Action, Rule as AccessRule};
 pub use broker::{Broker, Input};
 pub use change::Change;
 pub use core::{Accepted, Core, Delivery, Next, Opened, Opening, Outstanding};
 pub use event::{Counts, Drop, Event};
-pub use filter::{MAX_LEVELS, MAX_TOPIC_BYTES, check_filter, check_name, covers, matches, shared};
+pub use filter::{
+    MAX_LEVELS, MAX_TOPIC_BYTES, check_filter, check_name, covers, matches, overlaps, shared,
+};
+pub use http::{Answer, Asked, Post, Posted};
 pub use ids::{ClientKey, ConnectionId, Protocol, SessionId, Ticket};
 pub use mqtt::Settings as MqttSettings;
 pub use outputs::{Context, Login, Output, Outputs};
@@ -52,3 +57,4 @@ pub use refusal::Refusal;
 pub use rules::{Rule, Rules};
 pub use session::{RetainHandling, Subscription, Will};
 pub use settings::{Overflow, Settings};
+pub use wsn::{Mount, NodeId, Settings as WsnSettings, Tree, XPathError, XPathFilter};
