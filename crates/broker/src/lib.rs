@@ -46,7 +46,7 @@ pub use change::Change;
 pub use core::{Accepted, Core, Delivery, Next, Opened, Opening, Outstanding};
 pub use event::{Counts, Drop, Event};
 pub use filter::{
-    MAX_LEVELS, MAX_TOPIC_BYTES, check_filter, check_name, covers, matches, overlaps, shared,
+    MAX_LEVELS, MAX_TOPIC_BYTES, check_filter, check_name, covers, matches, overlap, shared,
 };
 pub use http::{Answer, Asked, Post, Posted};
 pub use ids::{ClientKey, ConnectionId, Protocol, SessionId, Ticket};

@@ -150,9 +150,10 @@ impl Details {
     fn size_bytes(&self) -> usize {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let bytes = |bytes: &Option<Bytes>| bytes.as_ref().map_or(0, Bytes::len);
-        let properties = self.properties.iter().map(|(name, value)| {
-            size_of::<(String, String)>() + name.len() + value.len()
-        });
+        let properties = self
+            .properties
+            .iter()
+            .map(|(name, value)| size_of::<(String, String)>() + name.len() + value.len());
         size_of::<Self>()
             + text(&self.content_type)
             + text(&self.reply_to)

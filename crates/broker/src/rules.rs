@@ -114,7 +114,8 @@ impl Passages {
             return true;
         }
         if self.last.len() >= MAX_THINNED {
-            let oldest = self.last.iter().min_by_key(|(_, at)| **at).map(|(topic, _)| topic.clone());
+            let oldest =
+                self.last.iter().min_by_key(|(_, at)| **at).map(|(topic, _)| topic.clone());
             oldest.and_then(|topic| self.last.remove(&topic));
         }
         self.last.insert(topic.clone(), now);

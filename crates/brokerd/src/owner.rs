@@ -174,7 +174,7 @@ impl Owner {
                 self.wake.notify_one();
             }
             Output::Event(event) => log::event(&event),
-            Output::Datagram { .. } => {}
+            Output::Datagram { .. } | Output::Answer(_) | Output::Post(_) => {}
         }
     }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Core, drop_event};
-use crate::access::Action;
 use crate::change::Change;
 use crate::event::{Drop, Event};
 use crate::filter::check_name;
@@ -96,7 +95,7 @@ impl Core {
         if bytes > limit {
             return Err(Refusal::TooLarge { bytes, limit });
         }
-        if !self.settings.access.allows(user, client, Action::Publish, &publication.topic) {
+        if !self.settings.access.may_publish(user, client, &publication.topic) {
             return Err(Refusal::NotAuthorized);
         }
         if publication.retain && !publication.payload.is_empty() {
@@ -162,12 +161,8 @@ impl Core {
             let is_own = publication.publisher == Some(session);
             let addressed = address(publication, own, is_own, conflate);
             if let Some(addressed) = addressed {
-                receivers += usize::from(self.queue_once(
-                    session,
-                    publication,
-                    addressed,
-                    &mut is_stored,
-                ));
+                receivers +=
+                    usize::from(self.queue_once(session, publication, addressed, &mut is_stored));
             }
         }
         for share in &hits.shares {
@@ -218,24 +213,22 @@ impl Core {
         addressed: Addressed,
     ) -> bool {
         let is_kept = self.settings.queue_grade_0;
+        let access = &self.settings.access;
         let Some(session) = self.sessions.get_mut(id) else { return false };
+        let (user, name) = (session.user.as_deref(), &*session.key.name);
+        if !access.may_receive(user, name, &publication.topic) {
+            return false;
+        }
         if session.connection.is_none() && addressed.grade == Grade::AtMostOnce && !is_kept {
             return false;
         }
         let stored = session.stored && addressed.grade > Grade::AtMostOnce;
-        let after = if stored && addressed.grade == Grade::ExactlyOnce {
-            // Sent before it is written, it would be sent twice after a crash.
-            self.journal.open_ticket()
-        } else {
-            Ticket(0)
-        };
         let entry = Entry {
             number: session.next_number(),
             publication: publication.clone(),
             grade: addressed.grade,
             retain: addressed.retain,
             stored,
-            after,
             identifiers: addressed.identifiers,
             shared: addressed.shared,
             conflate: addressed.conflate,

@@ -9,7 +9,7 @@ use super::subscribing::subscriber;
 use super::{Core, Deadline};
 use crate::change::Change;
 use crate::filter::{check_filter, shared};
-use crate::ids::{ClientKey, SessionId, Ticket};
+use crate::ids::{ClientKey, SessionId};
 use crate::publication::Publication;
 use crate::session::{Entry, Granted, Phase, Session, Subscription};
 
@@ -61,7 +61,9 @@ impl Core {
                 self.last_id = self.last_id.max(publication.id);
                 reading.messages.insert(publication.id, publication);
             }
-            Change::Session { client, user, expiry } => self.restore_session(now, client, user, expiry),
+            Change::Session { client, user, expiry } => {
+                self.restore_session(now, client, user, expiry)
+            }
             Change::SessionEnded { client } => {
                 let id = self.sessions.find(&client)?;
                 reading.entries.retain(|(of, _), _| *of != id);
@@ -87,7 +89,11 @@ impl Core {
             Change::Inbound { client, handle, open } => {
                 let id = self.sessions.find(&client)?;
                 let inbound = &mut self.sessions.get_mut(id)?.inbound;
-                if open { inbound.insert(handle) } else { inbound.remove(&handle) };
+                if open {
+                    inbound.insert(handle)
+                } else {
+                    inbound.remove(&handle)
+                };
             }
             Change::Retained { message, .. } => {
                 self.retained.set(reading.messages.get(&message)?.clone());
@@ -106,9 +112,10 @@ impl Core {
         user: Option<Arc<str>>,
         expiry: Duration,
     ) {
-        let id = self.sessions.find(&client).unwrap_or_else(|| {
-            self.sessions.insert(Session::new(client, user, expiry))
-        });
+        let id = self
+            .sessions
+            .find(&client)
+            .unwrap_or_else(|| self.sessions.insert(Session::new(client, user, expiry)));
         if let Some(session) = self.sessions.get_mut(id) {
             session.expiry = expiry;
             session.stored = true;
@@ -149,7 +156,6 @@ impl Core {
             grade,
             retain,
             stored: true,
-            after: Ticket(0),
             identifiers,
             shared,
             conflate: false,

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Core;
-use crate::access::Action;
 use crate::change::Change;
-use crate::filter::{check_filter, overlaps, shared};
+use crate::filter::{check_filter, overlap, shared};
 use crate::ids::SessionId;
 use crate::index::Subscriber;
 use crate::publication::Grade;
@@ -38,7 +37,7 @@ impl Core {
         let settings = &self.settings;
         let Some(session) = self.sessions.get_mut(id) else { return Err(Refusal::Closing) };
         let (user, name) = (session.user.as_deref(), &*session.key.name);
-        if !settings.access.allows(user, name, Action::Subscribe, filter) {
+        if !settings.access.may_subscribe(user, name, filter) {
             return Err(Refusal::NotAuthorized);
         }
         let full: Arc<str> = subscription.filter.as_str().into();
@@ -92,8 +91,8 @@ impl Core {
     pub fn wants(&self, filter: &str) -> bool {
         self.sessions.iter().any(|(_, session)| {
             session.subscriptions.keys().any(|full| match shared(full) {
-                Ok(Some((_, own))) => overlaps(own, filter),
-                _ => overlaps(full, filter),
+                Ok(Some((_, own))) => overlap(own, filter),
+                _ => overlap(full, filter),
             })
         })
     }

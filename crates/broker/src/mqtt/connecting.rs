@@ -80,11 +80,8 @@ impl Mqtt {
             Err(()) => {
                 // Whether there is such a user is nobody's business (MQTT 5 §3.2.2.2).
                 let named = connect.username.is_some();
-                let reason = if named {
-                    Reason::BAD_USER_NAME_OR_PASSWORD
-                } else {
-                    Reason::NOT_AUTHORIZED
-                };
+                let reason =
+                    if named { Reason::BAD_USER_NAME_OR_PASSWORD } else { Reason::NOT_AUTHORIZED };
                 Err(Refused::with(reason, "the client is not let in"))
             }
             Ok(user) => self.open(context, id, *connect, user),
@@ -136,14 +133,19 @@ impl Mqtt {
             expiry: asked,
             keep_alive: self.keep_alive(context, &connect),
             aliases: std::collections::BTreeMap::new(),
+            numbered: std::collections::BTreeMap::new(),
+            max_numbered: properties
+                .number(Id::TOPIC_ALIAS_MAXIMUM)
+                .and_then(|maximum| u16::try_from(maximum).ok())
+                .unwrap_or(0),
             held: std::collections::VecDeque::new(),
         };
         let mut answer = ConnAck { session_present: opened.present, ..ConnAck::default() };
         if is_v5 {
             let shorter = (opened.expiry < asked).then_some(opened.expiry);
-            let keep_alive = open.keep_alive.filter(|time| {
-                *time != Duration::from_secs(connect.keep_alive_s.into())
-            });
+            let keep_alive = open
+                .keep_alive
+                .filter(|time| *time != Duration::from_secs(connect.keep_alive_s.into()));
             answer.properties = self.granted(assigned.as_deref(), shorter, keep_alive);
         }
         open.send(context, id, Packet::ConnAck(answer));
@@ -184,9 +186,8 @@ impl Mqtt {
             (Id::TOPIC_ALIAS_MAXIMUM, Value::Number(settings.topic_alias_maximum.into())),
         ];
         values.extend(assigned.map(|name| (Id::ASSIGNED_CLIENT_IDENTIFIER, Value::Text(name))));
-        values.extend(expiry.map(|time| {
-            (Id::SESSION_EXPIRY_INTERVAL, Value::Number(seconds(time)))
-        }));
+        values
+            .extend(expiry.map(|time| (Id::SESSION_EXPIRY_INTERVAL, Value::Number(seconds(time)))));
         values.extend(keep_alive.map(|time| (Id::SERVER_KEEP_ALIVE, Value::Number(seconds(time)))));
         translate::properties(values)
     }
@@ -245,4 +246,3 @@ fn will(connect: &Connect) -> Result<Option<Will>, Refused> {
         delay: seconds(Id::WILL_DELAY_INTERVAL).unwrap_or_default(),
     }))
 }
-

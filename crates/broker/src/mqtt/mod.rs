@@ -30,7 +30,8 @@ pub struct Settings {
     pub max_packet_bytes: usize,
     /// Messages of QoS 1 and 2 that a client may have sent without an acknowledgement.
     pub receive_maximum: u16,
-    /// Topics of a connection that may be sent as a number.
+    /// Topics of a connection that a client may send as a number, and that it is sent as one if it
+    /// takes so many.
     pub topic_alias_maximum: u16,
     /// Identifiers that are assigned begin with this.
     pub assigned_prefix: String,
@@ -79,7 +80,12 @@ impl Mqtt {
     }
 
     /// Bytes came over a connection.
-    pub(crate) fn received(&mut self, context: &mut Context<'_>, id: ConnectionId, bytes: BytesMut) {
+    pub(crate) fn received(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        bytes: BytesMut,
+    ) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.heard = context.now;
         if connection.input.is_empty() {
@@ -133,14 +139,14 @@ impl Mqtt {
         if let Some(Connection { phase: Phase::Open(open), .. }) = self.connections.get_mut(&id)
             && open.session == session
         {
-            deliver::deliver(context, id, open);
+            deliver::deliver(context, id, open, self.settings.topic_alias_maximum);
         }
     }
 
     /// A connection has room again.
     pub(crate) fn writable(&mut self, context: &mut Context<'_>, id: ConnectionId) {
         if let Some(Connection { phase: Phase::Open(open), .. }) = self.connections.get_mut(&id) {
-            deliver::deliver(context, id, open);
+            deliver::deliver(context, id, open, self.settings.topic_alias_maximum);
         }
     }
 

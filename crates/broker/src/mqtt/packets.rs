@@ -72,9 +72,7 @@ impl Mqtt {
         let topic = translate::topic(&publish, max, &mut open.aliases)?;
         let (session, version) = (open.session, open.version);
         let packet_id = publish.packet_id.unwrap_or(0);
-        if publish.qos == Qos::ExactlyOnce
-            && context.core.has_inbound(session, packet_id)
-        {
+        if publish.qos == Qos::ExactlyOnce && context.core.has_inbound(session, packet_id) {
             // It was taken already, and its sender does not know (MQTT 5 §4.3.3, MQTT-4.3.3-10).
             let ticket = context.core.newest_ticket();
             let ack = Packet::PubRec(Ack::new(packet_id, Reason::SUCCESS));
@@ -84,7 +82,8 @@ impl Mqtt {
         let unanswered = open.held.len() + context.core.inbound_len(session);
         if publish.qos != Qos::AtMostOnce && unanswered >= receive_maximum {
             // MQTT 5 §3.3.4, MQTT-3.3.4-9; before MQTT 5 the client could not know.
-            let limit = if version == Version::V5 { receive_maximum } else { usize::from(u16::MAX) };
+            let limit =
+                if version == Version::V5 { receive_maximum } else { usize::from(u16::MAX) };
             if unanswered >= limit {
                 let what = "more messages without an acknowledgement than the Receive Maximum";
                 return Err(Refused::with(Reason::RECEIVE_MAXIMUM_EXCEEDED, what));
@@ -211,7 +210,12 @@ impl Mqtt {
         self.hold(context, id, ticket, Packet::SubAck(answer));
     }
 
-    fn unsubscribe(&mut self, context: &mut Context<'_>, id: ConnectionId, unsubscribe: &Unsubscribe) {
+    fn unsubscribe(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        unsubscribe: &Unsubscribe,
+    ) {
         let Some(open) = self.open_mut(id) else { return };
         let session = open.session;
         let mut reasons = Vec::with_capacity(unsubscribe.filters.len());

@@ -110,9 +110,8 @@ fn details_of(publication: &Publication, details: &Details) -> Properties {
     }
     values.extend(details.content_type.as_deref().map(|it| (Id::CONTENT_TYPE, Value::Text(it))));
     values.extend(details.reply_to.as_deref().map(|it| (Id::RESPONSE_TOPIC, Value::Text(it))));
-    values.extend(
-        details.correlation.as_deref().map(|it| (Id::CORRELATION_DATA, Value::Binary(it))),
-    );
+    values
+        .extend(details.correlation.as_deref().map(|it| (Id::CORRELATION_DATA, Value::Binary(it))));
     values.extend(
         details
             .properties
@@ -123,9 +122,7 @@ fn details_of(publication: &Publication, details: &Details) -> Properties {
 }
 
 /// Properties of this side's making; one that MQTT cannot say is left out.
-pub(super) fn properties<'a>(
-    values: impl IntoIterator<Item = (Id, Value<'a>)>,
-) -> Properties {
+pub(super) fn properties<'a>(values: impl IntoIterator<Item = (Id, Value<'a>)>) -> Properties {
     let mut properties = Properties::NONE;
     for (id, value) in values {
         let _ = properties.push(id, value);

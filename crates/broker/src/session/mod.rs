@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::ids::{ClientKey, ConnectionId};
 use crate::publication::{Grade, Publication};
 
-pub(crate) use inflight::{Inflight, Phase};
+pub(crate) use inflight::{Again, Flying, Inflight, Phase};
 pub(crate) use queue::{Entry, Queue};
 pub(crate) use table::Sessions;
 

@@ -17,7 +17,6 @@ use super::time::{self, Until};
 use super::topics::{Dialect, Spelling};
 use super::tree::Tree;
 use super::{Due, FIRST_CONNECTION, Served, Wsn};
-use crate::access::Action;
 use crate::core::Opening;
 use crate::http::Asked;
 use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId};
@@ -331,7 +330,7 @@ impl Wsn {
         topic: &str,
     ) -> Result<Response, Fault> {
         let access = &context.core.settings().access;
-        if !access.allows(user.map(|user| &**user), "", Action::Subscribe, topic) {
+        if !access.may_receive(user.map(|user| &**user), "", topic) {
             return Err(refused(&Refusal::NotAuthorized, FaultKind::Receiver));
         }
         let Some(publication) = context.core.retained_at(context.now, topic).cloned() else {
@@ -510,7 +509,7 @@ impl Wsn {
                 let mut topics: Vec<&Arc<str>> = context
                     .core
                     .retained_topics()
-                    .filter(|topic| access.allows(user, "", Action::Subscribe, topic))
+                    .filter(|topic| access.may_receive(user, "", topic))
                     .take(MAX_LISTED)
                     .collect();
                 topics.sort_by(|one, other| one.split('/').cmp(other.split('/')));
