@@ -13,12 +13,14 @@ use crate::amqp091::{self, Amqp091, BRIDGE_CONNECTION};
 use crate::change::Change;
 use crate::core::Core;
 use crate::event::Event;
+use crate::http::{Asked, Posted};
 use crate::ids::{ConnectionId, Protocol, SessionId, Ticket};
 use crate::mqtt::{self, Mqtt};
 use crate::mqttsn::{self, MqttSn};
 use crate::mqttudp::{self, MqttUdp};
 use crate::outputs::{Context, Output, Outputs};
 use crate::settings::Settings;
+use crate::wsn::{self, Wsn};
 
 /// What comes in.
 #[derive(Clone, Debug)]
@@ -67,6 +69,10 @@ pub enum Input {
         /// The user, `None` for those who need no name; an error for those who are not let in.
         user: Result<Option<Arc<str>>, ()>,
     },
+    /// A request of HTTP came; its answer is an [`Output::Answer`].
+    Asked(Asked),
+    /// What came of an [`Output::Post`].
+    Posted(Posted),
     /// Changes have been written.
     Persisted {
         /// Which.
@@ -89,6 +95,7 @@ pub struct Broker {
     amqp091: Amqp091,
     mqtt_sn: MqttSn,
     mqtt_udp: MqttUdp,
+    wsn: Option<Wsn>,
     woken_for: Option<Option<Duration>>,
 }
 
@@ -106,6 +113,7 @@ impl Broker {
             amqp091: Amqp091::new(amqp091::Settings::default()),
             mqtt_sn: MqttSn::new(mqttsn::Settings::default()),
             mqtt_udp: MqttUdp::new(mqttudp::Settings::default()),
+            wsn: None,
             woken_for: None,
         }
     }
@@ -152,6 +160,13 @@ impl Broker {
         self
     }
 
+    /// Speaks WS-Notification from now on; to be called behind [`Self::restore`].
+    pub fn serve_wsn(&mut self, now: Duration, settings: wsn::Settings) {
+        self.wsn = Some(Wsn::new(settings));
+        self.with_wsn(now, |wsn, context| wsn.restore(context));
+        self.settle(now);
+    }
+
     /// What all protocols share.
     #[must_use]
     pub fn core(&self) -> &Core {
@@ -183,14 +198,25 @@ impl Broker {
         if let Some((ticket, changes)) = self.core.next_batch() {
             return Some(Output::Persist { ticket, changes });
         }
-        let wake_at =
-            [self.core.wake_at(), self.mqtt.wake_at(), self.amqp.wake_at(), self.amqp091.wake_at()];
-        let wake_at = wake_at.into_iter().flatten().min();
+        let wake_at = self.wake_at();
         if self.woken_for != Some(wake_at) {
             self.woken_for = Some(wake_at);
             return Some(Output::WakeAt(wake_at));
         }
         None
+    }
+
+    fn wake_at(&self) -> Option<Duration> {
+        let all = [
+            self.core.wake_at(),
+            self.mqtt.wake_at(),
+            self.amqp.wake_at(),
+            self.amqp091.wake_at(),
+            self.mqtt_sn.wake_at(),
+            self.mqtt_udp.wake_at(),
+            self.wsn.as_ref().and_then(Wsn::wake_at),
+        ];
+        all.into_iter().flatten().min()
     }
 
     fn dispatch(&mut self, now: Duration, input: Input) {
@@ -235,12 +261,17 @@ impl Broker {
                     adapter.known(&mut context, connection, user);
                 }
             }
+            Input::Asked(asked) => self.with_wsn(now, |wsn, context| wsn.ask(context, &asked)),
+            Input::Posted(posted) => {
+                self.with_wsn(now, |wsn, context| wsn.posted(context, &posted));
+            }
             Input::Persisted { ticket } => {
                 self.core.persisted(ticket);
                 self.for_all(now, |adapter, context| adapter.committed(context));
                 let (mqtt_sn, mqtt_udp, mut context) = self.datagrams(now);
                 mqtt_sn.committed(&mut context);
                 mqtt_udp.committed(&mut context);
+                self.with_wsn(now, |wsn, context| wsn.committed(context));
             }
             Input::Wake => {
                 self.woken_for = None;
@@ -249,6 +280,7 @@ impl Broker {
                 let (mqtt_sn, mqtt_udp, mut context) = self.datagrams(now);
                 mqtt_sn.wake(&mut context);
                 mqtt_udp.wake(&mut context);
+                self.with_wsn(now, |wsn, context| wsn.wake(context));
             }
             Input::Close => {
                 self.core.set_closing();
@@ -267,6 +299,9 @@ impl Broker {
             match protocol {
                 Some(Protocol::MqttSn) => mqtt_sn.deliver(&mut context, session, connection),
                 Some(Protocol::MqttUdp) => mqtt_udp.deliver(&mut context, session, connection),
+                Some(Protocol::Wsn) => {
+                    self.with_wsn(now, |wsn, context| wsn.deliver(context, connection));
+                }
                 _ => {
                     if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
                         adapter.deliver(&mut context, session, connection);
@@ -280,6 +315,13 @@ impl Broker {
     fn datagrams(&mut self, now: Duration) -> (&mut MqttSn, &mut MqttUdp, Context<'_>) {
         let Self { core, outputs, mqtt_sn, mqtt_udp, .. } = self;
         (mqtt_sn, mqtt_udp, Context { now, core, outputs })
+    }
+
+    fn with_wsn(&mut self, now: Duration, does: impl FnOnce(&mut Wsn, &mut Context<'_>)) {
+        if let Some(wsn) = &mut self.wsn {
+            let core = &mut self.core;
+            does(wsn, &mut Context { now, core, outputs: &mut self.outputs });
+        }
     }
 
     fn for_all(&mut self, now: Duration, mut call: impl FnMut(&mut dyn Adapter, &mut Context<'_>)) {
