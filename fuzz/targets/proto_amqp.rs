@@ -1,5 +1,5 @@
-//! Any bytes as a value, a frame, a performative, a message and a frame of SASL of AMQP 1.0: what is
-//! read is written as something that says the same.
+//! Any bytes as a value, a frame, a performative, a message and a frame of SASL of AMQP 1.0: what
+//! is read is written as something that says the same.
 #![no_main]
 
 use bytes::Bytes;
