@@ -1,5 +1,5 @@
-//! Values of AMQP as deterministic CBOR (RFC 8949 §4.2.1), for consumers of protocols that know only
-//! bytes.
+//! Values of AMQP as deterministic CBOR (RFC 8949 §4.2.1), for consumers of protocols that know
+//! only bytes.
 
 use proto::Error;
 use proto::amqp::types::Value;

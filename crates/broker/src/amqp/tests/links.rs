@@ -42,8 +42,8 @@ fn a_durable_subscription_is_there_when_its_container_is_back() {
     rig.grant(3, 5, 0, 10);
     let sent = rig.sent(3);
     let Some((Performative::Attach(attach), _)) = sent.first() else { panic!("{sent:?}") };
-    let told = attach.source.as_ref().unwrap();
-    assert_eq!(told.address, Some(Value::string("a/#")));
+    let answer = attach.source.as_ref().unwrap();
+    assert_eq!(answer.address, Some(Value::string("a/#")));
     let payloads: Vec<_> = sent.iter().map(|(_, payload)| payload).collect();
     assert!(payloads[1].ends_with(b"first") && payloads[2].ends_with(b"second"));
     assert!(payloads[1].starts_with(b"\x00\x53\x70\xc0\x07\x05\x41\x40\x40\x40\x52\x01"));
