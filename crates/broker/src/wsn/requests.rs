@@ -184,8 +184,9 @@ fn refused(refused: Refused) -> Fault {
 impl Reader<'_, '_> {
     /// The dialect and text of an expression.
     fn expression(&self, element: NodeId) -> Result<(Dialect, String), Fault> {
-        let uri = self.tree.attribute(element, "", "Dialect").unwrap_or("");
-        let Some(dialect) = Dialect::of_uri(uri) else {
+        // The schema demands it, but CXF leaves it out, and means the first.
+        let uri = self.tree.attribute(element, "", "Dialect");
+        let Some(dialect) = Dialect::of_uri(uri.unwrap_or(Dialect::Simple.uri())) else {
             let what = "the dialects are Simple, Concrete and Full of WS-Topics 1.3";
             return Err(Fault::new(FaultKind::DIALECT_UNKNOWN, what));
         };
