@@ -325,7 +325,7 @@ fn message(
         parameters: &to.parameters,
     };
     let bytes = envelope(soap, Some(&headers), |_| (), body).into();
-    let soap_action = (soap == SoapVersion::V11).then(|| format!("\"{action}\""));
+    let soap_action = soap.soap_action();
     (bytes, soap_action)
 }
 
