@@ -1,5 +1,5 @@
-//! A broker that speaks WS-Notification gets any requests, and consumers answer as they like: nothing
-//! panics, each request has one answer, and what is sent is well-formed.
+//! A broker that speaks WS-Notification gets any requests, and consumers answer as they like:
+//! nothing panics, each request has one answer, and what is sent is well-formed.
 #![no_main]
 
 use std::time::Duration;
