@@ -195,10 +195,14 @@ impl Wsn {
         }
     }
 
-    /// Our Subscribe at a publisher: the dialect Concrete where it does.
+    /// Our Subscribe at a publisher, in the least dialect that does.
     fn write_subscribe(&self, writer: &mut Writer, consumer: &str, filters: &[String]) {
-        let is_wild = filters.len() > 1 || filters.iter().any(|it| it.contains(['+', '#']));
-        let dialect = if is_wild { Dialect::Full } else { Dialect::Concrete };
+        // Some know Simple only, so a root topic is named in that.
+        let dialect = match filters {
+            [topic] if !topic.contains(['+', '#', '/']) => Dialect::Simple,
+            [topic] if !topic.contains(['+', '#']) => Dialect::Concrete,
+            _ => Dialect::Full,
+        };
         writer.start("wsnt:Subscribe");
         writer.namespace("wsnt", WSNT);
         write_reference(writer, "wsnt:ConsumerReference", consumer);
@@ -321,7 +325,7 @@ fn message(
         parameters: &to.parameters,
     };
     let bytes = envelope(soap, Some(&headers), |_| (), body).into();
-    let soap_action = (soap == SoapVersion::V11).then(|| format!("\"{action}\""));
+    let soap_action = soap.soap_action();
     (bytes, soap_action)
 }
 

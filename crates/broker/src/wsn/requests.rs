@@ -141,7 +141,7 @@ impl Request {
                 let Some(time) = tree.child(body, WSNT, "TerminationTime") else {
                     return Err(sender("Renew without TerminationTime"));
                 };
-                Self::Renew(reader.until(time, FaultKind::UNACCEPTABLE_TIME)?)
+                Self::Renew(reader.until(time)?)
             }
             (WSNT, "Unsubscribe") => Self::Unsubscribe,
             (WSNT, "PauseSubscription") => Self::Pause,
@@ -184,8 +184,9 @@ fn refused(refused: Refused) -> Fault {
 impl Reader<'_, '_> {
     /// The dialect and text of an expression.
     fn expression(&self, element: NodeId) -> Result<(Dialect, String), Fault> {
-        let uri = self.tree.attribute(element, "", "Dialect").unwrap_or("");
-        let Some(dialect) = Dialect::of_uri(uri) else {
+        // The schema demands it, but CXF leaves it out, and means the first.
+        let uri = self.tree.attribute(element, "", "Dialect");
+        let Some(dialect) = Dialect::of_uri(uri.unwrap_or(Dialect::Simple.uri())) else {
             let what = "the dialects are Simple, Concrete and Full of WS-Topics 1.3";
             return Err(Fault::new(FaultKind::DIALECT_UNKNOWN, what));
         };
@@ -222,13 +223,15 @@ impl Reader<'_, '_> {
         matches!(self.tree.attribute(element, XSI, "nil").map(str::trim), Some("1" | "true"))
     }
 
-    fn until(&self, element: NodeId, kind: FaultKind) -> Result<Option<Until>, Fault> {
+    fn until(&self, element: NodeId) -> Result<Option<Until>, Fault> {
         if self.is_nil(element) {
             return Ok(None);
         }
         let text = self.tree.text(element);
-        let what = "a termination is a dateTime or a duration";
-        Until::parse(&text).map(Some).ok_or_else(|| Fault::new(kind, what))
+        // What is no time is not an unacceptable one: it breaks the schema.
+        Until::parse(&text)
+            .map(Some)
+            .ok_or_else(|| sender("a termination is a dateTime or a duration"))
     }
 
     fn endpoint(&self, element: NodeId) -> Result<Endpoint, Fault> {
@@ -259,7 +262,7 @@ impl Reader<'_, '_> {
             subscribe.filters.push("#".to_owned());
         }
         if let Some(time) = self.tree.child(body, WSNT, "InitialTerminationTime") {
-            subscribe.until = self.until(time, FaultKind::UNACCEPTABLE_INITIAL_TIME)?;
+            subscribe.until = self.until(time)?;
         }
         if let Some(policy) = self.tree.child(body, WSNT, "SubscriptionPolicy") {
             subscribe.policy = self.policy(policy)?;
@@ -374,7 +377,7 @@ impl Reader<'_, '_> {
             },
         };
         let until = match self.tree.child(body, WSN_BR, "InitialTerminationTime") {
-            Some(time) => self.until(time, FaultKind::UNACCEPTABLE_INITIAL_TIME)?,
+            Some(time) => self.until(time)?,
             None => None,
         };
         let publisher = publisher.map(|publisher| self.endpoint(publisher)).transpose()?;

@@ -9,7 +9,7 @@ use super::addressing::{Endpoint, Headers};
 use super::answers::{notification, write_notify};
 use super::names::{NOTIFY, RAW};
 use super::payload;
-use super::soap::{SoapVersion, envelope, raw};
+use super::soap::{envelope, raw};
 use super::subscription::{Consumer, Flying, Posting, Style, Subscription};
 use super::topics::Topics;
 use super::tree::Tree;
@@ -259,7 +259,7 @@ fn post(
             write_notify(writer, &all.collect::<Vec<_>>());
         },
     );
-    let soap_action = (style.soap == SoapVersion::V11).then(|| format!("\"{action}\""));
+    let soap_action = style.soap.soap_action();
     Post {
         id,
         url: endpoint.address.clone(),

@@ -44,6 +44,12 @@ impl SoapVersion {
         }
     }
 
+    /// The field SOAPAction of its requests: the bindings of the standards name none, and what is
+    /// not empty is refused by some (SOAP 1.1 §6.1.1).
+    pub(super) fn soap_action(self) -> Option<String> {
+        (self == Self::V11).then(|| "\"\"".to_owned())
+    }
+
     /// Whether a role is one that the last recipient plays (SOAP 1.2 Part 1 §2.2).
     fn is_role_of_ours(self, role: Option<&str>) -> bool {
         match (self, role.map(str::trim)) {

@@ -139,6 +139,17 @@ fn messages_without_a_topic_have_the_one_that_is_set() {
 }
 
 #[test]
+fn an_expression_without_a_dialect_is_a_simple_one() {
+    let mut bench = Bench::new();
+    let topic = "<n:TopicExpression>a_x002F_b</n:TopicExpression>";
+    bench.good("/", &subscribe(CONSUMER, "", topic, ""));
+    bench.good("/", &notify("a/b", "<x/>"));
+    let body = bench.posted(Some(200)).body;
+    assert_eq!(messages(&body)[0].0, "a_x002F_b");
+    assert!(String::from_utf8_lossy(&body).contains("TopicExpression/Simple"));
+}
+
+#[test]
 fn what_one_user_has_made_is_not_anothers() {
     let mut bench = Bench::new();
     let (_, answer) = user_ask(&mut bench, "/", &subscribe(CONSUMER, "a", "", ""), "ann");
