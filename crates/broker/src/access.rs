@@ -1,6 +1,9 @@
 //! Who may publish and subscribe to what.
 
-use crate::filter::{covers, matches};
+use crate::filter::{covers, matches, overlap};
+
+/// Where answers go of clients whose protocol has addresses of its own for them.
+pub(crate) const REPLIES: &str = "$reply/";
 
 /// What a client wants to do with a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +28,8 @@ pub struct Rule {
 }
 
 /// Rules in order: the first that fits decides. Without rules everything is allowed but writing
-/// below `$SYS`; with rules, what none fits is not.
+/// below `$SYS`; with rules, what none fits is not. Reply addresses (`$reply/…`) are of whoever knows
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// The rules.
@@ -33,35 +37,71 @@ pub struct Access {
 }
 
 impl Access {
-    /// Whether a user, known to the protocol as `client`, may do this with a topic, or with every
-    /// topic of a filter.
+    /// Whether a user, known to the protocol as `client`, may publish to a topic.
     #[must_use]
-    pub fn allows(&self, user: Option<&str>, client: &str, action: Action, topic: &str) -> bool {
-        if action == Action::Publish && topic.starts_with('$') {
-            return false;
+    pub fn may_publish(&self, user: Option<&str>, client: &str, topic: &str) -> bool {
+        // Whoever was told a reply address may use it.
+        topic.starts_with(REPLIES)
+            || !topic.starts_with('$') && self.allows(user, client, Action::Publish, topic)
+    }
+
+    /// Whether a user may get what is published to a topic.
+    #[must_use]
+    pub fn may_receive(&self, user: Option<&str>, client: &str, topic: &str) -> bool {
+        topic.starts_with(REPLIES) || self.allows(user, client, Action::Subscribe, topic)
+    }
+
+    /// Whether a user may subscribe to a filter: that is so if some of its topics may be received.
+    /// The others are left out when something is published to them.
+    #[must_use]
+    pub fn may_subscribe(&self, user: Option<&str>, client: &str, filter: &str) -> bool {
+        if filter.starts_with(REPLIES) {
+            // Nobody gets those of others, which a wildcard would find.
+            return !filter.contains(['+', '#']);
         }
-        if self.rules.is_empty() {
-            return true;
-        }
-        for rule in &self.rules {
-            if rule.action.is_some_and(|of| of != action) {
-                continue;
-            }
-            if rule.user.is_some() && rule.user.as_deref() != user {
-                continue;
-            }
-            let Some(filter) = expand(&rule.filter, user, client) else { continue };
-            let fits = match action {
-                Action::Publish => matches(&filter, topic),
-                // What is denied for a part is denied for the whole that includes the part.
-                Action::Subscribe if rule.allow => covers(&filter, topic),
-                Action::Subscribe => covers(&filter, topic) || covers(topic, &filter),
-            };
-            if fits {
-                return rule.allow;
-            }
-        }
-        false
+        let mut fitting = self.of(user, client, Action::Subscribe);
+        self.rules.is_empty()
+            || fitting
+                .find_map(|(rule, allow)| match allow {
+                    true => overlap(&rule, filter).then_some(true),
+                    false => covers(&rule, filter).then_some(false),
+                })
+                .unwrap_or(false)
+    }
+
+    /// Whether a user may receive every topic of a filter, for subscriptions of which nothing can be
+    /// left out later.
+    #[must_use]
+    pub fn may_subscribe_whole(&self, user: Option<&str>, client: &str, filter: &str) -> bool {
+        let mut fitting = self.of(user, client, Action::Subscribe);
+        self.rules.is_empty()
+            || fitting
+                .find_map(|(rule, allow)| match allow {
+                    true => covers(&rule, filter).then_some(true),
+                    false => overlap(&rule, filter).then_some(false),
+                })
+                .unwrap_or(false)
+    }
+
+    fn allows(&self, user: Option<&str>, client: &str, action: Action, topic: &str) -> bool {
+        let mut fitting = self.of(user, client, action);
+        self.rules.is_empty()
+            || fitting.find(|(rule, _)| matches(rule, topic)).is_some_and(|(_, allow)| allow)
+    }
+
+    /// The rules that are about somebody and something, with names in place of `%u` and `%c`.
+    fn of(
+        &self,
+        user: Option<&str>,
+        client: &str,
+        action: Action,
+    ) -> impl Iterator<Item = (String, bool)> {
+        self.rules.iter().filter_map(move |rule| {
+            let is_meant = rule.action.is_none_or(|of| of == action)
+                && rule.user.as_deref().is_none_or(|of| Some(of) == user);
+            let filter = is_meant.then(|| expand(&rule.filter, user, client)).flatten()?;
+            Some((filter, rule.allow))
+        })
     }
 }
 
@@ -90,9 +130,9 @@ mod tests {
     #[test]
     fn without_rules_all_but_the_brokers_own_topics_may_be_written() {
         let access = Access::default();
-        assert!(access.allows(None, "c", Action::Publish, "a/b"));
-        assert!(!access.allows(None, "c", Action::Publish, "$SYS/broker/uptime"));
-        assert!(access.allows(None, "c", Action::Subscribe, "$SYS/#"));
+        assert!(access.may_publish(None, "c", "a/b"));
+        assert!(!access.may_publish(None, "c", "$SYS/broker/uptime"));
+        assert!(access.may_subscribe(None, "c", "$SYS/#"));
     }
 
     #[test]
@@ -105,19 +145,27 @@ mod tests {
                 rule(None, Some(Action::Subscribe), "#", true),
             ],
         };
-        assert!(access.allows(Some("ann"), "x", Action::Subscribe, "secret/+"));
-        assert!(!access.allows(Some("bob"), "x", Action::Subscribe, "secret/+"));
-        assert!(!access.allows(Some("bob"), "x", Action::Subscribe, "#"), "it has what is denied");
-        assert!(access.allows(Some("bob"), "x", Action::Subscribe, "open/#"));
-        assert!(access.allows(None, "x7", Action::Publish, "unit/x7/track"));
-        assert!(!access.allows(None, "x7", Action::Publish, "unit/x8/track"));
+        assert!(access.may_subscribe(Some("ann"), "x", "secret/+"));
+        assert!(!access.may_subscribe(Some("bob"), "x", "secret/+"));
+        // What is denied of it is left out of what comes.
+        assert!(access.may_subscribe(Some("bob"), "x", "#"));
+        assert!(!access.may_subscribe_whole(Some("bob"), "x", "#"));
+        assert!(access.may_subscribe_whole(Some("bob"), "x", "open/#"));
+        assert!(!access.may_receive(Some("bob"), "x", "secret/a"));
+        assert!(access.may_receive(Some("bob"), "x", "open/a"));
+        assert!(access.may_receive(Some("ann"), "x", "secret/a"));
+        assert!(access.may_publish(None, "x7", "unit/x7/track"));
+        assert!(!access.may_publish(None, "x7", "unit/x8/track"));
     }
 
     #[test]
     fn a_name_that_is_a_wildcard_opens_nothing() {
         let access = Access { rules: vec![rule(None, None, "unit/%c/#", true)] };
-        assert!(!access.allows(None, "#", Action::Subscribe, "unit/#"));
-        assert!(!access.allows(None, "+", Action::Subscribe, "unit/+/a"));
-        assert!(!access.allows(None, "a/b", Action::Publish, "unit/a/b/c"));
+        for name in ["#", "+", "a/b"] {
+            assert!(!access.may_subscribe(None, name, "unit/#"));
+            assert!(!access.may_publish(None, name, "unit/a/b/c"));
+        }
+        assert!(access.may_subscribe(None, "a", "unit/#"));
+        assert!(!access.may_receive(None, "a", "unit/b"));
     }
 }

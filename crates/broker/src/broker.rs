@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
+use crate::adapter::Adapter;
+use crate::amqp::{self, Amqp};
+use crate::amqp091::{self, Amqp091, BRIDGE_CONNECTION};
 use crate::change::Change;
 use crate::core::Core;
 use crate::event::Event;
@@ -75,21 +78,17 @@ pub enum Input {
     Close,
 }
 
-/// One of each protocol.
-#[derive(Debug)]
-struct Adapters {
-    mqtt: Mqtt,
-    mqtt_sn: MqttSn,
-    mqtt_udp: MqttUdp,
-}
-
 /// See the module.
 #[derive(Debug)]
 pub struct Broker {
     core: Core,
     outputs: Outputs,
     connections: BTreeMap<ConnectionId, Protocol>,
-    adapters: Adapters,
+    mqtt: Mqtt,
+    amqp: Amqp,
+    amqp091: Amqp091,
+    mqtt_sn: MqttSn,
+    mqtt_udp: MqttUdp,
     woken_for: Option<Option<Duration>>,
 }
 
@@ -100,34 +99,52 @@ impl Broker {
         Self {
             core: Core::new(settings),
             outputs: Outputs::default(),
-            connections: BTreeMap::new(),
-            adapters: Adapters {
-                mqtt: Mqtt::new(mqtt),
-                mqtt_sn: MqttSn::new(mqttsn::Settings::default()),
-                mqtt_udp: MqttUdp::new(mqttudp::Settings::default()),
-            },
+            // What stands for a connection of an adapter's own session.
+            connections: BTreeMap::from([(BRIDGE_CONNECTION, Protocol::Amqp091)]),
+            mqtt: Mqtt::new(mqtt),
+            amqp: Amqp::new(amqp::Settings::default()),
+            amqp091: Amqp091::new(amqp091::Settings::default()),
+            mqtt_sn: MqttSn::new(mqttsn::Settings::default()),
+            mqtt_udp: MqttUdp::new(mqttudp::Settings::default()),
             woken_for: None,
         }
     }
 
-    /// Listens to MQTT-SN too; to be called before any input.
+    /// The same broker with other settings for AMQP 1.0, before any input.
     #[must_use]
-    pub fn with_mqtt_sn(mut self, settings: mqttsn::Settings) -> Self {
-        self.adapters.mqtt_sn = MqttSn::new(settings);
-        self
-    }
-
-    /// Listens to MQTT/UDP too; to be called before any input.
-    #[must_use]
-    pub fn with_mqtt_udp(mut self, settings: mqttudp::Settings) -> Self {
-        self.adapters.mqtt_udp = MqttUdp::new(settings);
+    pub fn with_amqp(mut self, settings: amqp::Settings) -> Self {
+        self.amqp = Amqp::new(settings);
         self
     }
 
     /// Takes what a store has kept, before any input. Returns how many changes named what it does
     /// not have.
     pub fn restore(&mut self, now: Duration, changes: impl IntoIterator<Item = Change>) -> usize {
-        self.core.restore(now, changes)
+        let unknown = self.core.restore(now, changes);
+        let (core, outputs) = (&mut self.core, &mut self.outputs);
+        let mut context = Context { now, core, outputs };
+        unknown + self.amqp091.restore(&mut context) + self.mqtt_sn.restore(&mut context)
+    }
+
+    /// The same broker with other settings for AMQP 0.9.1, before any input.
+    #[must_use]
+    pub fn with_amqp091(mut self, settings: amqp091::Settings) -> Self {
+        self.amqp091 = Amqp091::new(settings);
+        self
+    }
+
+    /// The same broker that listens to MQTT-SN too, before any input.
+    #[must_use]
+    pub fn with_mqtt_sn(mut self, settings: mqttsn::Settings) -> Self {
+        self.mqtt_sn = MqttSn::new(settings);
+        self
+    }
+
+    /// The same broker that listens to MQTT/UDP too, before any input.
+    #[must_use]
+    pub fn with_mqtt_udp(mut self, settings: mqttudp::Settings) -> Self {
+        self.mqtt_udp = MqttUdp::new(settings);
+        self
     }
 
     /// What all protocols share.
@@ -167,9 +184,10 @@ impl Broker {
         if let Some((ticket, changes)) = self.core.next_batch() {
             return Some(Output::Persist { ticket, changes });
         }
-        let Adapters { mqtt, mqtt_sn, mqtt_udp } = &self.adapters;
-        let all = [mqtt.wake_at(), mqtt_sn.wake_at(), mqtt_udp.wake_at(), self.core.wake_at()];
-        let wake_at = all.into_iter().flatten().min();
+        let wake_at =
+            [self.core.wake_at(), self.mqtt.wake_at(), self.amqp.wake_at(), self.amqp091.wake_at()];
+        let datagrams = [self.mqtt_sn.wake_at(), self.mqtt_udp.wake_at()];
+        let wake_at = wake_at.into_iter().chain(datagrams).flatten().min();
         if self.woken_for != Some(wake_at) {
             self.woken_for = Some(wake_at);
             return Some(Output::WakeAt(wake_at));
@@ -182,60 +200,66 @@ impl Broker {
             Input::Connected { connection, protocol, certified } => {
                 self.connections.insert(connection, protocol);
                 self.outputs.open(connection);
-                let (adapters, _) = self.split(now);
-                adapters.mqtt.connected(now, connection, certified);
+                if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
+                    adapter.connected(&mut context, connection, certified);
+                }
             }
             Input::Received { connection, bytes } => {
-                if self.connections.contains_key(&connection) {
-                    let (adapters, mut context) = self.split(now);
-                    adapters.mqtt.received(&mut context, connection, bytes);
+                if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
+                    adapter.received(&mut context, connection, bytes);
                 }
             }
             Input::Datagram { listener, from, bytes } => {
-                let (Adapters { mqtt_sn, mqtt_udp, .. }, mut context) = self.split(now);
-                if mqtt_sn.listens(listener) {
-                    mqtt_sn.received(&mut context, listener, from, &bytes);
+                let (core, outputs) = (&mut self.core, &mut self.outputs);
+                let mut context = Context { now, core, outputs };
+                if self.mqtt_sn.listens(listener) {
+                    self.mqtt_sn.received(&mut context, listener, from, &bytes);
                 } else {
-                    mqtt_udp.received(&mut context, listener, from, &bytes);
+                    self.mqtt_udp.received(&mut context, listener, from, &bytes);
                 }
             }
             Input::Sent { connection, bytes } => {
                 self.outputs.sent(connection, bytes);
-                if self.outputs.room(connection) {
-                    let (adapters, mut context) = self.split(now);
-                    adapters.mqtt.writable(&mut context, connection);
+                if self.outputs.room(connection)
+                    && let Some((adapter, mut context)) = self.adapter_of(now, connection)
+                {
+                    adapter.writable(&mut context, connection);
                 }
             }
             Input::Lost { connection } => {
-                self.connections.remove(&connection);
                 self.outputs.forget(connection);
-                let (adapters, mut context) = self.split(now);
-                adapters.mqtt.lost(&mut context, connection);
+                if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
+                    adapter.lost(&mut context, connection);
+                }
+                self.connections.remove(&connection);
             }
             Input::Known { connection, user } => {
-                let (adapters, mut context) = self.split(now);
-                adapters.mqtt.known(&mut context, connection, user);
+                if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
+                    adapter.known(&mut context, connection, user);
+                }
             }
             Input::Persisted { ticket } => {
                 self.core.persisted(ticket);
-                let (adapters, mut context) = self.split(now);
-                adapters.mqtt.committed(&mut context);
-                adapters.mqtt_sn.committed(&mut context);
-                adapters.mqtt_udp.committed(&mut context);
+                self.for_all(now, |adapter, context| adapter.committed(context));
+                let (core, outputs) = (&mut self.core, &mut self.outputs);
+                let mut context = Context { now, core, outputs };
+                self.mqtt_sn.committed(&mut context);
+                self.mqtt_udp.committed(&mut context);
             }
             Input::Wake => {
                 self.woken_for = None;
                 self.core.wake(now);
-                let (adapters, mut context) = self.split(now);
-                adapters.mqtt.wake(&mut context);
-                adapters.mqtt_sn.wake(&mut context);
-                adapters.mqtt_udp.wake(&mut context);
+                self.for_all(now, |adapter, context| adapter.wake(context));
+                let (core, outputs) = (&mut self.core, &mut self.outputs);
+                let mut context = Context { now, core, outputs };
+                self.mqtt_sn.wake(&mut context);
+                self.mqtt_udp.wake(&mut context);
             }
             Input::Close => {
                 self.core.set_closing();
-                let (adapters, mut context) = self.split(now);
-                adapters.mqtt.close(&mut context);
-                adapters.mqtt_sn.close(&mut context);
+                self.for_all(now, |adapter, context| adapter.close(context));
+                let (core, outputs) = (&mut self.core, &mut self.outputs);
+                self.mqtt_sn.close(&mut Context { now, core, outputs });
             }
         }
     }
@@ -243,20 +267,43 @@ impl Broker {
     /// Gives those who have something what they have room for.
     fn settle(&mut self, now: Duration) {
         while let Some((session, connection)) = self.core.next_ready() {
+            if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
+                adapter.deliver(&mut context, session, connection);
+                continue;
+            }
+            // Those over datagrams number their own connections.
             let protocol = self.speaks(session);
-            let (Adapters { mqtt, mqtt_sn, mqtt_udp }, mut context) = self.split(now);
+            let (core, outputs) = (&mut self.core, &mut self.outputs);
+            let mut context = Context { now, core, outputs };
             match protocol {
-                Some(Protocol::MqttSn) => mqtt_sn.deliver(&mut context, session, connection),
-                Some(Protocol::MqttUdp) => mqtt_udp.deliver(&mut context, session, connection),
-                // A connection that ends gets nothing more.
-                _ => mqtt.deliver(&mut context, session, connection),
+                Some(Protocol::MqttSn) => self.mqtt_sn.deliver(&mut context, session, connection),
+                Some(Protocol::MqttUdp) => self.mqtt_udp.deliver(&mut context, session, connection),
+                _ => {}
             }
         }
     }
 
-    fn split(&mut self, now: Duration) -> (&mut Adapters, Context<'_>) {
+    fn for_all(&mut self, now: Duration, mut call: impl FnMut(&mut dyn Adapter, &mut Context<'_>)) {
+        let (core, outputs) = (&mut self.core, &mut self.outputs);
+        let mut context = Context { now, core, outputs };
+        call(&mut self.mqtt, &mut context);
+        call(&mut self.amqp, &mut context);
+        call(&mut self.amqp091, &mut context);
+    }
+
+    /// The adapter of a connection's protocol.
+    fn adapter_of(
+        &mut self,
+        now: Duration,
+        connection: ConnectionId,
+    ) -> Option<(&mut dyn Adapter, Context<'_>)> {
+        let adapter: &mut dyn Adapter = match self.connections.get(&connection)? {
+            Protocol::Amqp => &mut self.amqp,
+            Protocol::Amqp091 => &mut self.amqp091,
+            _ => &mut self.mqtt,
+        };
         let context = Context { now, core: &mut self.core, outputs: &mut self.outputs };
-        (&mut self.adapters, context)
+        Some((adapter, context))
     }
 
     /// Whether a session has a connection that speaks a protocol.

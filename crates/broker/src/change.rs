@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::ids::ClientKey;
+use crate::ids::{ClientKey, Protocol};
 use crate::publication::{Grade, Publication};
 use crate::session::Subscription;
 
@@ -88,15 +88,6 @@ pub enum Change {
         /// Whether it is in use.
         open: bool,
     },
-    /// Its protocol keeps something with it, or, without a value, keeps it no more.
-    Noted {
-        /// Whose.
-        client: ClientKey,
-        /// By which of the protocol's numbers.
-        number: u32,
-        /// What.
-        value: Option<Bytes>,
-    },
     /// A topic has a present value.
     Retained {
         /// The topic.
@@ -108,5 +99,14 @@ pub enum Change {
     Cleared {
         /// The topic.
         topic: Arc<str>,
+    },
+    /// A record of an adapter, in its own form: what its protocol has besides sessions.
+    Kept {
+        /// Whose.
+        protocol: Protocol,
+        /// What the adapter calls it.
+        key: Arc<str>,
+        /// The record that takes the place of the one before; `None`: there is none any more.
+        value: Option<Bytes>,
     },
 }

@@ -44,6 +44,26 @@ pub fn covers(outer: &str, inner: &str) -> bool {
     }
 }
 
+/// Whether some topic fits both filters.
+#[must_use]
+pub fn overlap(one: &str, other: &str) -> bool {
+    let special = |filter: &str| filter.starts_with('$');
+    let wild = |filter: &str| filter.starts_with(['+', '#']);
+    if special(one) && wild(other) || special(other) && wild(one) {
+        return false;
+    }
+    let mut ones = one.split('/');
+    let mut others = other.split('/');
+    loop {
+        match (ones.next(), others.next()) {
+            (Some("#"), _) | (_, Some("#")) | (None, None) => return true,
+            (Some("+"), Some(_)) | (Some(_), Some("+")) => {}
+            (Some(one), Some(other)) if one == other => {}
+            _ => return false,
+        }
+    }
+}
+
 /// What is wrong with a topic that is to be published to, if anything.
 ///
 /// # Errors
@@ -149,6 +169,23 @@ mod tests {
             ("+/#", "a", true),
         ] {
             assert_eq!(covers(outer, inner), covered, "{outer} {inner}");
+        }
+    }
+
+    #[test]
+    fn what_overlaps_what() {
+        for (one, other, both) in [
+            ("#", "a", true),
+            ("a/+", "+/b", true),
+            ("a/b", "a/c", false),
+            ("a/#", "a", true),
+            ("a/+", "a", false),
+            ("$SYS/#", "#", false),
+            ("$SYS/#", "$SYS/+", true),
+            ("a/+/c", "a/#", true),
+        ] {
+            assert_eq!(overlap(one, other), both, "{one} {other}");
+            assert_eq!(overlap(other, one), both, "{other} {one}");
         }
     }
 

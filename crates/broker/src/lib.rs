@@ -22,6 +22,9 @@
 //! `None`, and do what it says in that order. The last [`Output::WakeAt`] stands until replaced.
 
 mod access;
+mod adapter;
+mod amqp;
+mod amqp091;
 mod broker;
 mod change;
 mod core;
@@ -41,11 +44,15 @@ mod session;
 mod settings;
 
 pub use access::{Access, Action, Rule as AccessRule};
+pub use amqp::Settings as AmqpSettings;
+pub use amqp091::Settings as Amqp091Settings;
 pub use broker::{Broker, Input};
 pub use change::Change;
 pub use core::{Accepted, Core, Delivery, Next, Opened, Opening, Outstanding};
 pub use event::{Counts, Drop, Event};
-pub use filter::{MAX_LEVELS, MAX_TOPIC_BYTES, check_filter, check_name, covers, matches, shared};
+pub use filter::{
+    MAX_LEVELS, MAX_TOPIC_BYTES, check_filter, check_name, covers, matches, overlap, shared,
+};
 pub use ids::{ClientKey, ConnectionId, Protocol, SessionId, Ticket};
 pub use mqtt::Settings as MqttSettings;
 pub use mqttsn::{

@@ -315,6 +315,28 @@ mod tests {
         assert!(settings.access.rules[0].allow);
     }
 
+    /// docs/broker.md has every key, and its defaults are these.
+    #[test]
+    fn the_documented_file_is_read() {
+        let text = include_str!("../../../docs/broker.md");
+        let (_, sample) = text.split_once("```toml\n").unwrap();
+        let (sample, _) = sample.split_once("```").unwrap();
+        let config: Config = toml::from_str(sample).unwrap();
+        let said = config.settings().unwrap();
+        let plain = Config::default().settings().unwrap();
+        let without = |settings: &broker::Settings| broker::Settings {
+            access: broker::Access::default(),
+            rules: Rules::default(),
+            durable: false,
+            ..settings.clone()
+        };
+        assert_eq!(format!("{:?}", without(&said)), format!("{:?}", without(&plain)));
+        assert_eq!(format!("{:?}", config.mqtt()), format!("{:?}", Config::default().mqtt()));
+        assert_eq!(config.max_connections(), Config::default().max_connections());
+        let keys = format!("{:?}{:?}{:?}", config.broker, config.rules[0], config.access[0]);
+        assert!(!keys.contains("None"), "a key is missing: {keys}");
+    }
+
     #[test]
     fn what_is_wrong_is_said() {
         for (text, said) in [

@@ -18,6 +18,8 @@ const READ_BYTES: usize = 16 << 10;
 const MAX_PIECES: usize = 64;
 /// How long a client may take nothing of what is written to it.
 const WRITE_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a client may take to learn that the broker has ended its connection.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Serves a connection until it ends.
 pub(crate) async fn run(
@@ -49,13 +51,24 @@ pub(crate) async fn run(
         }
     };
     // Whichever ends first: a client that closes its side wants nothing more.
-    tokio::select! {
-        () = reading => {}
-        () = writing => {}
-    }
+    let is_told = tokio::select! {
+        () = reading => false,
+        () = writing => true,
+    };
     owner.lose(&link);
     // What the broker said last may still be there, such as why it ended the connection.
     let _ = tokio::time::timeout(WRITE_PATIENCE, flush(&link, &mut writer)).await;
+    if is_told {
+        let _ = tokio::time::timeout(LAST_PATIENCE, discard(&mut reader)).await;
+    }
+}
+
+/// Reads what a client sends that has not learned yet that its connection has ended: closed at
+/// once, the system would answer that by a reset, which throws away what the client has not read.
+async fn discard(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
+    let mut piece = [0; 4096];
+    while reader.read(&mut piece).await? > 0 {}
+    Ok(())
 }
 
 /// Writes what there is until the broker closes the connection.

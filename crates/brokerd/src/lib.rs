@@ -19,7 +19,7 @@ use std::rc::Rc;
 
 pub use config::Config;
 pub use error::Error;
-pub use users::hash_password;
+pub use users::set_password;
 
 use owner::Owner;
 
@@ -32,6 +32,16 @@ pub struct Bound {
     pub address: SocketAddr,
 }
 
+/// Whether a configuration and the files that it names are good; nothing is bound or written.
+///
+/// # Errors
+/// What is wrong.
+pub fn check(config: &Config) -> Result<(), Error> {
+    config.settings()?;
+    users::Users::load(config)?;
+    listen::check(config)
+}
+
 /// Runs a broker until `end` is done, and then until its clients have been told. `ready` is called
 /// once, when every listener is bound.
 ///
@@ -40,7 +50,7 @@ pub struct Bound {
 pub fn serve(
     config: &Config,
     ready: impl FnOnce(&[Bound]),
-    end: impl Future<Output = ()>,
+    end: impl AsyncFnOnce(),
 ) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -57,7 +67,7 @@ pub fn serve(
             tokio::task::spawn_local(listener.run(owner.clone()));
         }
         tokio::task::spawn_local(owner.clone().keep_time());
-        end.await;
+        end().await;
         owner.finish().await;
         Ok(())
     })

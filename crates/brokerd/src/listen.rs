@@ -42,8 +42,33 @@ pub(crate) struct Listener {
     wrapping: Wrapping,
 }
 
+/// A listener that is wanted.
+struct Wanted {
+    name: &'static str,
+    address: SocketAddr,
+    wrapping: Wrapping,
+}
+
+/// Whether the listeners of a configuration could be, with the files that they need.
+pub(crate) fn check(config: &Config) -> Result<(), Error> {
+    wanted(config).map(drop)
+}
+
 /// Binds all listeners of a configuration.
 pub(crate) async fn bind(config: &Config) -> Result<Vec<Listener>, Error> {
+    let mut listeners = Vec::new();
+    for Wanted { name, address, wrapping } in wanted(config)? {
+        let socket = TcpListener::bind(address).await.map_err(|error| {
+            Error::Caller(format!("cannot listen on {address} ({name}): {error}"))
+        })?;
+        let address = socket.local_addr().unwrap_or(address);
+        let protocol = Protocol::Mqtt;
+        listeners.push(Listener { name, socket, address, protocol, wrapping });
+    }
+    Ok(listeners)
+}
+
+fn wanted(config: &Config) -> Result<Vec<Wanted>, Error> {
     let said = &config.broker;
     let acceptor = match said.mqtts.is_some() || said.wss.is_some() {
         true => Some(TlsAcceptor::from(Arc::new(tls::server_config(said)?))),
@@ -55,25 +80,20 @@ pub(crate) async fn bind(config: &Config) -> Result<Vec<Listener>, Error> {
         ("ws", &said.ws, None, true),
         ("wss", &said.wss, acceptor, true),
     ];
-    let mut listeners = Vec::new();
+    let mut all = Vec::new();
     for (name, address, tls, websocket) in wanted {
         let Some(address) = address else { continue };
-        let address: SocketAddr = address.parse().map_err(|_| {
-            Error::Caller(format!("{name} = \"{address}\" is no address and port"))
-        })?;
+        let address: SocketAddr = address
+            .parse()
+            .map_err(|_| Error::Caller(format!("{name} = \"{address}\" is no address and port")))?;
         check_reach(config, name, address)?;
-        let socket = TcpListener::bind(address).await.map_err(|error| {
-            Error::Caller(format!("cannot listen on {address} ({name}): {error}"))
-        })?;
-        let address = socket.local_addr().unwrap_or(address);
-        let (protocol, wrapping) = (Protocol::Mqtt, Wrapping { tls, websocket });
-        listeners.push(Listener { name, socket, address, protocol, wrapping });
+        all.push(Wanted { name, address, wrapping: Wrapping { tls, websocket } });
     }
-    if listeners.is_empty() {
+    if all.is_empty() {
         let text = "nothing to listen on: name an address, such as --mqtt 127.0.0.1:1883";
         return Err(Error::Caller(text.to_owned()));
     }
-    Ok(listeners)
+    Ok(all)
 }
 
 /// Whoever is not known reaches a broker from its own machine only, unless the operator says more.

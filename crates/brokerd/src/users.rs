@@ -1,13 +1,15 @@
 //! Users and their passwords: lines of a name, a colon and a hash in PHC form (argon2id).
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::{cell::RefCell, fs};
 
-use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
 use argon2::Argon2;
+use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
 use bytes::Bytes;
 use ring::digest::{Context, SHA256};
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -154,9 +156,8 @@ fn read(path: &Path) -> Result<BTreeMap<String, String>, Error> {
         if user.is_empty() {
             return Err(wrong("no name before the colon"));
         }
-        let is_hash = PasswordHash::new(hash).is_ok_and(|hash| {
-            hash.algorithm.as_str().starts_with("argon2")
-        });
+        let is_hash =
+            PasswordHash::new(hash).is_ok_and(|hash| hash.algorithm.as_str().starts_with("argon2"));
         if !is_hash {
             return Err(wrong("no argon2 hash behind the colon: longwire broker passwd makes one"));
         }
@@ -168,11 +169,37 @@ fn read(path: &Path) -> Result<BTreeMap<String, String>, Error> {
     Ok(hashes)
 }
 
-/// The hash of a password, as a file of users has it.
+/// Puts a user with a password into a file of users, which is made where it is not there. It is
+/// readable by its owner only.
 ///
 /// # Errors
-/// The system has no random numbers, or argon2 refuses the password.
-pub fn hash_password(password: &[u8]) -> Result<String, Error> {
+/// A name that cannot be, a file that cannot be read or written.
+pub fn set_password(path: &Path, user: &str, password: &[u8]) -> Result<(), Error> {
+    if user.is_empty() || user.contains([':', '\n', '\r', '#']) {
+        let text = format!("'{user}' is no name: no colon, line break or # may be in it");
+        return Err(Error::Caller(text));
+    }
+    let mut hashes = if path.exists() { read(path)? } else { BTreeMap::new() };
+    hashes.insert(user.to_owned(), hash_password(password)?);
+    let text: String = hashes.iter().map(|(user, hash)| format!("{user}:{hash}\n")).collect();
+    let shown = path.display();
+    let broken = |error| Error::Caller(format!("cannot write {shown}: {error}"));
+    // Whole or not at all, and never readable for others in between.
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&name)
+        .map_err(broken)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(broken)?;
+    fs::rename(&name, path).map_err(broken)
+}
+
+/// The hash of a password, as a file of users has it.
+fn hash_password(password: &[u8]) -> Result<String, Error> {
     let broken = |what: &str| Error::System(format!("cannot hash the password: {what}"));
     let mut salt = [0; 16];
     SystemRandom::new().fill(&mut salt).map_err(|_| broken("no random numbers"))?;

@@ -91,9 +91,10 @@ async fn open(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<
 /// The answer to a client's handshake (RFC 6455 §4.2).
 fn accept(head: &RequestHead) -> Result<String, &'static str> {
     let field = |name: &str| {
-        head.fields.iter().find(|field| field.is(name)).and_then(|field| {
-            str::from_utf8(&field.value).ok().map(str::trim)
-        })
+        head.fields
+            .iter()
+            .find(|field| field.is(name))
+            .and_then(|field| str::from_utf8(&field.value).ok().map(str::trim))
     };
     let has = |name: &str, wanted: &str| {
         field(name).is_some_and(|value| {

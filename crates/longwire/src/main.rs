@@ -1,5 +1,6 @@
 //! The command line of longwire: parses, resolves, hands over. One file per command.
 
+mod broker;
 mod campaign;
 mod coap;
 mod coding;
@@ -42,6 +43,7 @@ struct Cli {
 /// One variant per command; each is a file of its own with `run(args) -> anyhow::Result<ExitCode>`.
 #[derive(Subcommand)]
 enum Command {
+    Broker(Box<broker::Args>),
     Coap(Box<coap::Args>),
     Codecs(coding::list::Args),
     Compare(coding::compare::Args),
@@ -102,6 +104,7 @@ fn main() -> ExitCode {
         }
     };
     let result: anyhow::Result<ExitCode> = match cli.command {
+        Command::Broker(args) => broker::run(*args),
         Command::Coap(args) => coap::run(*args),
         Command::Codecs(args) => coding::list::run(args),
         Command::Compare(args) => coding::compare::run(args),

@@ -3,6 +3,8 @@
 //! Nothing here opens a socket, reads a clock or rolls a die.
 //!
 //! - [`varint`]: the variable-length integers of RFC 9000 §16 that the formats below share.
+//! - [`amqp`]: types, frames and messages of AMQP 1.0.
+//! - [`amqp091`]: frames, methods and connections of AMQP 0.9.1.
 //! - [`bhttp`]: heads of HTTP messages in binary form (RFC 9292).
 //! - [`burst`]: a carrier over datagrams that get lost, with forward error correction.
 //! - [`carrier`]: what a relay and a carrier's machine say to each other.
@@ -28,6 +30,8 @@
 //! - [`websocket`]: binary messages of a WebSocket (RFC 6455).
 //! - [`wsp`]: requests of HTTP over datagrams in few bytes (WAP-230).
 
+pub mod amqp;
+pub mod amqp091;
 pub mod bhttp;
 pub mod burst;
 pub mod carrier;

@@ -14,17 +14,19 @@ mod taking;
 mod tests;
 mod waking;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use proto::timers::Timers;
 
+use crate::change::Change;
 use crate::event::{Counts, Drop, Event};
-use crate::ids::{ClientKey, ConnectionId, SessionId, Ticket};
+use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId, Ticket};
 use crate::index::Index;
 use crate::publication::Publication;
-use crate::retained::Retained;
+use crate::retained::{Retained, Step};
 use crate::rules::Passages;
 use crate::session::{Session, Sessions};
 use crate::settings::Settings;
@@ -70,6 +72,8 @@ pub struct Core {
     /// When the broker began, for `$SYS`.
     started: Option<Duration>,
     is_closing: bool,
+    /// Records of adapters that have been read from the store and not been taken.
+    kept: BTreeMap<(Protocol, Arc<str>), Bytes>,
 }
 
 impl Core {
@@ -92,6 +96,7 @@ impl Core {
             total_bytes: 0,
             started: None,
             is_closing: false,
+            kept: BTreeMap::new(),
         }
     }
 
@@ -218,7 +223,7 @@ impl Core {
 
     /// What is to be written to the store, if anything is and nothing is being written: the ticket
     /// and the changes.
-    pub fn next_batch(&mut self) -> Option<(Ticket, Vec<crate::Change>)> {
+    pub fn next_batch(&mut self) -> Option<(Ticket, Vec<Change>)> {
         self.journal.next_batch()
     }
 
@@ -234,6 +239,44 @@ impl Core {
     #[must_use]
     pub fn committed(&self) -> Ticket {
         self.journal.done()
+    }
+
+    /// The ticket of what was changed last.
+    #[must_use]
+    pub fn ticket(&self) -> Ticket {
+        self.journal.ticket()
+    }
+
+    /// Keeps a record of an adapter, or keeps it no more.
+    pub fn keep(&mut self, protocol: Protocol, key: Arc<str>, value: Option<Bytes>) {
+        self.journal.add(Change::Kept { protocol, key, value });
+    }
+
+    /// The records of an adapter that the store had, once.
+    pub fn take_kept(&mut self, protocol: Protocol) -> Vec<(Arc<str>, Bytes)> {
+        let (own, others) = std::mem::take(&mut self.kept)
+            .into_iter()
+            .partition::<BTreeMap<_, _>, _>(|((of, _), _)| *of == protocol);
+        self.kept = others;
+        own.into_iter().map(|((_, key), value)| (key, value)).collect()
+    }
+
+    /// Retained messages of the topics that a filter fits, at most so many: for those who have no
+    /// session that would get them as it takes.
+    #[must_use]
+    pub fn retained_for(&self, now: Duration, filter: &str, max: usize) -> Vec<Arc<Publication>> {
+        let (mut found, mut after) = (Vec::new(), None);
+        while found.len() < max {
+            match self.retained.step(now, filter, after.as_ref()) {
+                Step::Found(publication) => {
+                    after = Some(publication.topic.clone());
+                    found.push(publication);
+                }
+                Step::More(topic) => after = Some(topic),
+                Step::End => break,
+            }
+        }
+        found
     }
 
     /// When something is due.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Core, drop_event};
-use crate::access::Action;
 use crate::change::Change;
 use crate::event::{Drop, Event};
 use crate::filter::check_name;
@@ -44,7 +43,7 @@ impl Core {
     pub fn publish(
         &mut self,
         now: Duration,
-        mut publication: Publication,
+        publication: Publication,
     ) -> Result<Accepted, Refusal> {
         if self.is_closing {
             return Err(Refusal::Closing);
@@ -55,6 +54,28 @@ impl Core {
             let name = session.map_or("", |session| &session.key.name);
             self.check_publish(user, name, &publication)?;
         }
+        self.accept(now, publication)
+    }
+
+    /// The same for a client that is not who has the session that it is published by.
+    ///
+    /// # Errors
+    /// As [`Core::publish`].
+    pub fn publish_as(
+        &mut self,
+        now: Duration,
+        user: Option<&str>,
+        client: &str,
+        publication: Publication,
+    ) -> Result<Accepted, Refusal> {
+        if self.is_closing {
+            return Err(Refusal::Closing);
+        }
+        self.check_publish(user, client, &publication)?;
+        self.accept(now, publication)
+    }
+
+    fn accept(&mut self, now: Duration, mut publication: Publication) -> Result<Accepted, Refusal> {
         self.last_id += 1;
         publication.id = self.last_id;
         let verdict = self.settings.rules.apply(now, &mut self.passages, &mut publication);
@@ -96,7 +117,7 @@ impl Core {
         if bytes > limit {
             return Err(Refusal::TooLarge { bytes, limit });
         }
-        if !self.settings.access.allows(user, client, Action::Publish, &publication.topic) {
+        if !self.settings.access.may_publish(user, client, &publication.topic) {
             return Err(Refusal::NotAuthorized);
         }
         if publication.retain && !publication.payload.is_empty() {
@@ -214,24 +235,22 @@ impl Core {
         addressed: Addressed,
     ) -> bool {
         let is_kept = self.settings.queue_grade_0;
+        let access = &self.settings.access;
         let Some(session) = self.sessions.get_mut(id) else { return false };
+        let (user, name) = (session.user.as_deref(), &*session.key.name);
+        if !session.is_trusted && !access.may_receive(user, name, &publication.topic) {
+            return false;
+        }
         if session.connection.is_none() && addressed.grade == Grade::AtMostOnce && !is_kept {
             return false;
         }
         let stored = session.stored && addressed.grade > Grade::AtMostOnce;
-        let after = if stored && addressed.grade == Grade::ExactlyOnce {
-            // Sent before it is written, it would be sent twice after a crash.
-            self.journal.open_ticket()
-        } else {
-            Ticket(0)
-        };
         let entry = Entry {
             number: session.next_number(),
             publication: publication.clone(),
             grade: addressed.grade,
             retain: addressed.retain,
             stored,
-            after,
             identifiers: addressed.identifiers,
             shared: addressed.shared,
             conflate: addressed.conflate,

@@ -9,7 +9,7 @@ use super::subscribing::subscriber;
 use super::{Core, Deadline};
 use crate::change::Change;
 use crate::filter::{check_filter, shared};
-use crate::ids::{ClientKey, SessionId, Ticket};
+use crate::ids::{ClientKey, SessionId};
 use crate::publication::Publication;
 use crate::session::{Entry, Granted, Phase, Session, Subscription};
 
@@ -95,19 +95,17 @@ impl Core {
                     inbound.remove(&handle)
                 };
             }
-            Change::Noted { client, number, value } => {
-                let id = self.sessions.find(&client)?;
-                let notes = &mut self.sessions.get_mut(id)?.notes;
-                match value {
-                    Some(value) => notes.insert(number, value),
-                    None => notes.remove(&number),
-                };
-            }
             Change::Retained { message, .. } => {
                 self.retained.set(reading.messages.get(&message)?.clone());
             }
             Change::Cleared { topic } => {
                 self.retained.remove(&topic);
+            }
+            Change::Kept { protocol, key, value: Some(value) } => {
+                self.kept.insert((protocol, key), value);
+            }
+            Change::Kept { protocol, key, value: None } => {
+                self.kept.remove(&(protocol, key));
             }
         }
         Some(())
@@ -164,7 +162,6 @@ impl Core {
             grade,
             retain,
             stored: true,
-            after: Ticket(0),
             identifiers,
             shared,
             conflate: false,

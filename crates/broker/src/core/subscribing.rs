@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Core;
-use crate::access::Action;
 use crate::change::Change;
 use crate::filter::{check_filter, shared};
 use crate::ids::SessionId;
@@ -29,18 +28,37 @@ impl Core {
         id: SessionId,
         subscription: Subscription,
     ) -> Result<Grade, Refusal> {
-        let split = shared(&subscription.filter).map_err(|what| Refusal::TopicFilter { what })?;
-        let (group, filter) = match split {
-            Some((group, filter)) => (Some(group), filter),
-            None => (None, subscription.filter.as_str()),
-        };
-        check_filter(filter).map_err(|what| Refusal::TopicFilter { what })?;
-        let settings = &self.settings;
-        let Some(session) = self.sessions.get_mut(id) else { return Err(Refusal::Closing) };
+        let (_, filter) = parts(&subscription)?;
+        let Some(session) = self.sessions.get(id) else { return Err(Refusal::Closing) };
         let (user, name) = (session.user.as_deref(), &*session.key.name);
-        if !settings.access.allows(user, name, Action::Subscribe, filter) {
+        if !self.settings.access.may_subscribe(user, name, filter) {
             return Err(Refusal::NotAuthorized);
         }
+        self.add_subscription(id, subscription, false)
+    }
+
+    /// The same for a session of an adapter's own, which sees itself to who may get what comes.
+    ///
+    /// # Errors
+    /// The filter, or a bound.
+    pub fn subscribe_unchecked(
+        &mut self,
+        id: SessionId,
+        subscription: Subscription,
+    ) -> Result<Grade, Refusal> {
+        self.add_subscription(id, subscription, true)
+    }
+
+    fn add_subscription(
+        &mut self,
+        id: SessionId,
+        subscription: Subscription,
+        is_trusted: bool,
+    ) -> Result<Grade, Refusal> {
+        let (group, filter) = parts(&subscription)?;
+        let settings = &self.settings;
+        let Some(session) = self.sessions.get_mut(id) else { return Err(Refusal::Closing) };
+        session.is_trusted |= is_trusted;
         let full: Arc<str> = subscription.filter.as_str().into();
         let is_new = !session.subscriptions.contains_key(&full);
         if is_new && session.subscriptions.len() >= settings.max_subscriptions {
@@ -91,6 +109,17 @@ impl Core {
     pub fn filters(&self, id: SessionId) -> impl Iterator<Item = &Arc<str>> {
         self.sessions.get(id).into_iter().flat_map(|session| session.subscriptions.keys())
     }
+}
+
+/// The group, if it is a shared one, and the filter.
+fn parts(subscription: &Subscription) -> Result<(Option<&str>, &str), Refusal> {
+    let split = shared(&subscription.filter).map_err(|what| Refusal::TopicFilter { what })?;
+    let (group, filter) = match split {
+        Some((group, filter)) => (Some(group), filter),
+        None => (None, subscription.filter.as_str()),
+    };
+    check_filter(filter).map_err(|what| Refusal::TopicFilter { what })?;
+    Ok((group, filter))
 }
 
 /// What the index holds of a subscription.

@@ -10,7 +10,7 @@ use crate::event::Drop;
 use crate::ids::{SessionId, Ticket};
 use crate::publication::{Grade, Publication};
 use crate::retained::Step;
-use crate::session::{Entry, Phase, Walk};
+use crate::session::{Again, Entry, Flying, Phase, Walk};
 
 /// A publication to be given to a client.
 #[derive(Clone, Debug)]
@@ -51,40 +51,42 @@ impl Core {
     /// Takes the next thing for a session's client; `None` if there is nothing, or the client's
     /// window is full, or the next has to be written to the store first.
     pub fn take(&mut self, now: Duration, id: SessionId) -> Option<Next> {
-        let session = self.sessions.get_mut(id)?;
-        if let Some((handle, flying)) = session.inflight.next_again() {
-            let next = match (&flying.entry, flying.phase) {
-                (Some(entry), Phase::Sent) => Next::Publish(delivery(entry, Some(handle), true)),
-                _ => Next::Release(handle),
-            };
-            return Some(next);
-        }
-        self.walk(now, id);
+        let done = self.journal.done();
         loop {
-            let done = self.journal.done();
             let session = self.sessions.get_mut(id)?;
-            let entry = session.queue.front()?;
+            let must_wait = match session.inflight.next_again(done) {
+                Again::Send(handle, flying) => return Some(again(handle, flying)),
+                Again::Wait => true,
+                Again::Nothing => false,
+            };
+            self.walk(now, id);
+            let session = self.sessions.get_mut(id)?;
+            let entry = session.queue.front().filter(|entry| {
+                let has_room = session.inflight.len() < usize::from(session.window);
+                // Behind what waits for the store others get their numbers, to be written with it.
+                entry.grade == Grade::AtMostOnce && !must_wait
+                    || has_room && (!must_wait || waits(entry))
+            });
+            let Some(entry) = entry else {
+                if must_wait {
+                    self.journal.block(id);
+                }
+                return None;
+            };
             if entry.publication.is_expired(now) {
                 let entry = session.queue.pop()?;
                 self.leaves(id, &entry, Drop::Expired);
                 continue;
             }
-            if entry.grade > Grade::AtMostOnce {
-                if session.inflight.len() >= usize::from(session.window) {
-                    return None;
-                }
-                if entry.after > done {
-                    self.journal.block(id);
-                    return None;
-                }
-            }
             let entry = session.queue.pop()?;
             self.total_bytes = self.total_bytes.saturating_sub(entry.size_bytes());
-            return self.fly(id, entry).map(Next::Publish);
+            if let Some(delivery) = self.fly(id, entry) {
+                return Some(Next::Publish(delivery));
+            }
         }
     }
 
-    /// A message leaves for the client.
+    /// A message leaves for the client; `None` if it has to be written first under which number.
     fn fly(&mut self, id: SessionId, entry: Entry) -> Option<Delivery> {
         self.counts.delivered += 1;
         self.counts.delivered_bytes += entry.publication.payload.len() as u64;
@@ -94,18 +96,24 @@ impl Core {
         let session = self.sessions.get_mut(id)?;
         let (number, stored) = (entry.number, entry.stored);
         let mut given = delivery(&entry, None, false);
-        let handle = session.inflight.begin(entry)?;
+        let waits = waits(&entry);
+        let handle = if waits {
+            session.inflight.begin_after(entry, self.journal.open_ticket())?
+        } else {
+            session.inflight.begin(entry)?
+        };
         given.handle = Some(handle);
         if stored {
             let (client, handle) = (session.key.clone(), handle.get());
             self.journal.add(Change::Flying { client, number, handle, received: false });
         }
-        Some(given)
+        (!waits).then_some(given)
     }
 
     /// Puts the next retained messages into the queue, if it is empty.
     fn walk(&mut self, now: Duration, id: SessionId) {
         loop {
+            let access = &self.settings.access;
             let Some(session) = self.sessions.get_mut(id) else { return };
             if session.walks.is_empty() || session.queue.len() > 0 {
                 return;
@@ -114,6 +122,10 @@ impl Core {
             match self.retained.step(now, filter, after.as_ref()) {
                 Step::Found(publication) => {
                     *after = Some(publication.topic.clone());
+                    let (user, name) = (session.user.as_deref(), &*session.key.name);
+                    if !session.is_trusted && !access.may_receive(user, name, &publication.topic) {
+                        continue;
+                    }
                     let granted = *granted;
                     let entry = Entry {
                         number: session.next_number(),
@@ -121,7 +133,6 @@ impl Core {
                         publication,
                         retain: true,
                         stored: false,
-                        after: Ticket(0),
                         identifiers: (granted.identifier > 0)
                             .then(|| Box::from([granted.identifier])),
                         shared: None,
@@ -150,6 +161,12 @@ impl Core {
         self.sessions
             .get(id)
             .is_some_and(|session| session.queue.len() == 0 && !session.walks.is_empty())
+    }
+
+    /// Whether the next thing to take has to be written to the store first.
+    #[must_use]
+    pub fn waits(&self, id: SessionId) -> bool {
+        self.sessions.get(id).is_some_and(|session| session.inflight.has_again())
     }
 
     /// What is under way under a number.
@@ -241,6 +258,20 @@ impl Core {
     #[must_use]
     pub fn inbound_len(&self, id: SessionId) -> usize {
         self.sessions.get(id).map_or(0, |session| session.inbound.len())
+    }
+}
+
+/// Whether a message has to be written with its number before it leaves.
+fn waits(entry: &Entry) -> bool {
+    entry.stored && entry.grade == Grade::ExactlyOnce
+}
+
+/// What is sent of what is under way.
+fn again(handle: NonZeroU16, flying: &mut Flying) -> Next {
+    let repeated = std::mem::replace(&mut flying.repeated, true);
+    match (&flying.entry, flying.phase) {
+        (Some(entry), Phase::Sent) => Next::Publish(delivery(entry, Some(handle), repeated)),
+        _ => Next::Release(handle),
     }
 }
 

@@ -133,6 +133,11 @@ impl Mqtt {
             expiry: asked,
             keep_alive: self.keep_alive(context, &connect),
             aliases: std::collections::BTreeMap::new(),
+            numbered: std::collections::BTreeMap::new(),
+            max_numbered: properties
+                .number(Id::TOPIC_ALIAS_MAXIMUM)
+                .and_then(|maximum| u16::try_from(maximum).ok())
+                .unwrap_or(0),
             held: std::collections::VecDeque::new(),
         };
         let mut answer = ConnAck { session_present: opened.present, ..ConnAck::default() };

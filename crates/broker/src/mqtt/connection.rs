@@ -46,6 +46,9 @@ pub(super) struct Open {
     pub(super) keep_alive: Option<Duration>,
     /// Topics that the client sends as a number.
     pub(super) aliases: BTreeMap<u16, Arc<str>>,
+    /// Topics that the client takes as a number, and how many it takes (MQTT 5 §3.1.2.11.5).
+    pub(super) numbered: BTreeMap<Arc<str>, u16>,
+    pub(super) max_numbered: u16,
     /// Acknowledgements that wait for the store, in order.
     pub(super) held: VecDeque<(Ticket, Packet)>,
 }

@@ -1,7 +1,11 @@
 //! What a client gets.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use proto::mqtt::{Ack, Packet, Publish, Reason, Text, Version, encode_publish_head, encoded_len};
+use proto::mqtt::{
+    Ack, Id, Packet, Publish, Reason, Text, Value, Version, encode_publish_head, encoded_len,
+};
 
 use super::connection::Open;
 use super::translate;
@@ -11,7 +15,13 @@ use crate::ids::ConnectionId;
 use crate::outputs::Context;
 
 /// Gives a client what waits, while it has room.
-pub(super) fn deliver(context: &mut Context<'_>, id: ConnectionId, open: &Open) {
+pub(super) fn deliver(
+    context: &mut Context<'_>,
+    id: ConnectionId,
+    open: &mut Open,
+    max_numbered: u16,
+) {
+    open.max_numbered = open.max_numbered.min(max_numbered);
     while context.outputs.room(id) {
         match context.core.take(context.now, open.session) {
             Some(Next::Publish(delivery)) => publish(context, id, open, &delivery),
@@ -28,14 +38,22 @@ pub(super) fn deliver(context: &mut Context<'_>, id: ConnectionId, open: &Open) 
     }
 }
 
-fn publish(context: &mut Context<'_>, id: ConnectionId, open: &Open, delivery: &Delivery) {
+fn publish(context: &mut Context<'_>, id: ConnectionId, open: &mut Open, delivery: &Delivery) {
     let publication = &delivery.publication;
-    let properties = if open.version == Version::V5 {
+    let mut properties = if open.version == Version::V5 {
         translate::delivered(context.now, publication, delivery.identifiers.as_deref())
     } else {
         proto::mqtt::Properties::NONE
     };
-    let topic = Bytes::copy_from_slice(publication.topic.as_bytes());
+    let number = number(open, &publication.topic);
+    let topic = match number {
+        Some((_, true)) => Bytes::new(),
+        _ => Bytes::copy_from_slice(publication.topic.as_bytes()),
+    };
+    if let Some((number, _)) = number {
+        // It was there to be given, and properties of a PUBLISH may have it.
+        let _ = properties.push(Id::TOPIC_ALIAS, Value::Number(number.into()));
+    }
     let packet = Text::new(topic).map(|topic| Publish {
         dup: delivery.repeated,
         qos: translate::qos(delivery.grade),
@@ -49,12 +67,30 @@ fn publish(context: &mut Context<'_>, id: ConnectionId, open: &Open, delivery: &
         Ok(packet) => write(context, id, open, packet),
         Err(_) => Some(Drop::Unmappable),
     };
+    if why.is_none()
+        && let Some((number, false)) = number
+    {
+        open.numbered.insert(publication.topic.clone(), number);
+    }
     if let Some(why) = why {
         context.core.tell_dropped(publication, Some(open.session), why);
         if let Some(handle) = delivery.handle {
             context.core.finish(open.session, handle.get(), false);
         }
     }
+}
+
+/// The number that a topic is sent as, and whether the client knows it (MQTT 5 §3.3.2.3.4); `None`
+/// where all that the client takes are given to others.
+fn number(open: &Open, topic: &Arc<str>) -> Option<(u16, bool)> {
+    if open.max_numbered == 0 {
+        return None;
+    }
+    if let Some(number) = open.numbered.get(topic) {
+        return Some((*number, true));
+    }
+    let next = u16::try_from(open.numbered.len() + 1).ok()?;
+    (next <= open.max_numbered).then_some((next, false))
 }
 
 /// Writes a PUBLISH; why not, where it cannot be.

@@ -14,6 +14,7 @@ use bytes::BytesMut;
 use proto::mqtt::{Disconnect, Packet, Reason, Refused, Version, take};
 use proto::timers::Timers;
 
+use crate::adapter::Adapter;
 use crate::event::Event;
 use crate::ids::{ConnectionId, Protocol, SessionId};
 use crate::outputs::Context;
@@ -30,7 +31,8 @@ pub struct Settings {
     pub max_packet_bytes: usize,
     /// Messages of QoS 1 and 2 that a client may have sent without an acknowledgement.
     pub receive_maximum: u16,
-    /// Topics of a connection that may be sent as a number.
+    /// Topics of a connection that a client may send as a number, and that it is sent as one if it
+    /// takes so many.
     pub topic_alias_maximum: u16,
     /// Identifiers that are assigned begin with this.
     pub assigned_prefix: String,
@@ -67,34 +69,6 @@ impl Mqtt {
         }
     }
 
-    /// A connection was accepted.
-    pub(crate) fn connected(
-        &mut self,
-        now: Duration,
-        id: ConnectionId,
-        certified: Option<Arc<str>>,
-    ) {
-        self.connections.insert(id, Connection::new(certified));
-        self.timers.set(id, Some(now.saturating_add(MAX_CONNECT_WAIT)));
-    }
-
-    /// Bytes came over a connection.
-    pub(crate) fn received(
-        &mut self,
-        context: &mut Context<'_>,
-        id: ConnectionId,
-        bytes: BytesMut,
-    ) {
-        let Some(connection) = self.connections.get_mut(&id) else { return };
-        connection.heard = context.now;
-        if connection.input.is_empty() {
-            connection.input = bytes;
-        } else {
-            connection.input.extend_from_slice(&bytes);
-        }
-        self.read(context, id);
-    }
-
     /// Takes the packets that are there, until one has to wait.
     fn read(&mut self, context: &mut Context<'_>, id: ConnectionId) {
         loop {
@@ -114,91 +88,6 @@ impl Mqtt {
                 }
                 Err(refused) => return self.refuse(context, id, refused),
             }
-        }
-    }
-
-    /// The answer to [`crate::Output::Login`].
-    pub(crate) fn known(
-        &mut self,
-        context: &mut Context<'_>,
-        id: ConnectionId,
-        user: Result<Option<Arc<str>>, ()>,
-    ) {
-        self.enter(context, id, user);
-        self.read(context, id);
-    }
-
-    /// A session's client is given what waits, while there is room.
-    pub(crate) fn deliver(
-        &mut self,
-        context: &mut Context<'_>,
-        session: SessionId,
-        id: ConnectionId,
-    ) {
-        if let Some(Connection { phase: Phase::Open(open), .. }) = self.connections.get_mut(&id)
-            && open.session == session
-        {
-            deliver::deliver(context, id, open);
-        }
-    }
-
-    /// A connection has room again.
-    pub(crate) fn writable(&mut self, context: &mut Context<'_>, id: ConnectionId) {
-        if let Some(Connection { phase: Phase::Open(open), .. }) = self.connections.get_mut(&id) {
-            deliver::deliver(context, id, open);
-        }
-    }
-
-    /// A connection has ended.
-    pub(crate) fn lost(&mut self, context: &mut Context<'_>, id: ConnectionId) {
-        let Some(connection) = self.forget(id) else { return };
-        if let Phase::Open(open) = connection.phase {
-            context.core.close(context.now, open.session, id, false, None);
-        }
-    }
-
-    /// Acknowledgements that waited for the store go out.
-    pub(crate) fn committed(&mut self, context: &mut Context<'_>) {
-        let done = context.core.committed();
-        let connections = &mut self.connections;
-        self.holding.retain(|id| {
-            let Some(Connection { phase: Phase::Open(open), .. }) = connections.get_mut(id) else {
-                return false;
-            };
-            open.flush(context, *id, done);
-            open.is_holding()
-        });
-    }
-
-    /// What is due.
-    pub(crate) fn wake(&mut self, context: &mut Context<'_>) {
-        while let Some(id) = self.timers.pop(context.now) {
-            let Some(connection) = self.connections.get(&id) else { continue };
-            let due = connection.heard.saturating_add(connection.patience());
-            match &connection.phase {
-                Phase::Open(_) if due > context.now => self.timers.set(id, Some(due)),
-                Phase::Open(_) => {
-                    let what = "nothing came for one and a half times the keep alive";
-                    self.refuse(context, id, Refused::with(Reason::KEEP_ALIVE_TIMEOUT, what));
-                }
-                _ => {
-                    let what = "no CONNECT came within 10 seconds";
-                    self.refuse(context, id, Refused::protocol(what));
-                }
-            }
-        }
-    }
-
-    /// When something is due.
-    pub(crate) fn wake_at(&self) -> Option<Duration> {
-        self.timers.next()
-    }
-
-    /// The broker ends.
-    pub(crate) fn close(&mut self, context: &mut Context<'_>) {
-        let all: Vec<ConnectionId> = self.connections.keys().copied().collect();
-        for id in all {
-            self.disconnect(context, id, Reason::SERVER_SHUTTING_DOWN, None);
         }
     }
 
@@ -254,6 +143,102 @@ impl Mqtt {
         match &mut self.connections.get_mut(&id)?.phase {
             Phase::Open(open) => Some(open),
             _ => None,
+        }
+    }
+}
+
+impl Adapter for Mqtt {
+    fn connected(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        certified: Option<Arc<str>>,
+    ) {
+        let now = context.now;
+        self.connections.insert(id, Connection::new(certified));
+        self.timers.set(id, Some(now.saturating_add(MAX_CONNECT_WAIT)));
+    }
+
+    fn received(&mut self, context: &mut Context<'_>, id: ConnectionId, bytes: BytesMut) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.heard = context.now;
+        if connection.input.is_empty() {
+            connection.input = bytes;
+        } else {
+            connection.input.extend_from_slice(&bytes);
+        }
+        self.read(context, id);
+    }
+
+    fn known(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        user: Result<Option<Arc<str>>, ()>,
+    ) {
+        self.enter(context, id, user);
+        self.read(context, id);
+    }
+
+    fn deliver(&mut self, context: &mut Context<'_>, session: SessionId, id: ConnectionId) {
+        if let Some(Connection { phase: Phase::Open(open), .. }) = self.connections.get_mut(&id)
+            && open.session == session
+        {
+            deliver::deliver(context, id, open, self.settings.topic_alias_maximum);
+        }
+    }
+
+    fn writable(&mut self, context: &mut Context<'_>, id: ConnectionId) {
+        if let Some(Connection { phase: Phase::Open(open), .. }) = self.connections.get_mut(&id) {
+            deliver::deliver(context, id, open, self.settings.topic_alias_maximum);
+        }
+    }
+
+    fn lost(&mut self, context: &mut Context<'_>, id: ConnectionId) {
+        let Some(connection) = self.forget(id) else { return };
+        if let Phase::Open(open) = connection.phase {
+            context.core.close(context.now, open.session, id, false, None);
+        }
+    }
+
+    fn committed(&mut self, context: &mut Context<'_>) {
+        let done = context.core.committed();
+        let connections = &mut self.connections;
+        self.holding.retain(|id| {
+            let Some(Connection { phase: Phase::Open(open), .. }) = connections.get_mut(id) else {
+                return false;
+            };
+            open.flush(context, *id, done);
+            open.is_holding()
+        });
+    }
+
+    fn wake(&mut self, context: &mut Context<'_>) {
+        while let Some(id) = self.timers.pop(context.now) {
+            let Some(connection) = self.connections.get(&id) else { continue };
+            let due = connection.heard.saturating_add(connection.patience());
+            match &connection.phase {
+                Phase::Open(_) if due > context.now => self.timers.set(id, Some(due)),
+                Phase::Open(_) => {
+                    let what = "nothing came for one and a half times the keep alive";
+                    self.refuse(context, id, Refused::with(Reason::KEEP_ALIVE_TIMEOUT, what));
+                }
+                _ => {
+                    let what = "no CONNECT came within 10 seconds";
+                    self.refuse(context, id, Refused::protocol(what));
+                }
+            }
+        }
+    }
+
+    fn wake_at(&self) -> Option<Duration> {
+        self.timers.next()
+    }
+
+    fn close(&mut self, context: &mut Context<'_>) {
+        let all: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        for id in all {
+            self.disconnect(context, id, Reason::SERVER_SHUTTING_DOWN, None);
         }
     }
 }

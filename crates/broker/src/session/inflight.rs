@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU16;
 
 use super::queue::Entry;
+use crate::ids::Ticket;
 
 /// How far a message of grade 1 or 2 has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,22 @@ pub(crate) struct Flying {
     pub(crate) number: u64,
     /// It is in the store.
     pub(crate) stored: bool,
+    /// It may leave when this is written: a client that got a message of grade 2 under a number that
+    /// the broker has forgotten would take the next one under it for the same.
+    after: Ticket,
+    /// It was sent before.
+    pub(crate) repeated: bool,
+}
+
+/// What is to be sent of what is under way.
+#[derive(Debug)]
+pub(crate) enum Again<'a> {
+    /// This, under that number.
+    Send(NonZeroU16, &'a mut Flying),
+    /// It has to be written first.
+    Wait,
+    /// Nothing.
+    Nothing,
 }
 
 /// See the module; bounded by the client's window.
@@ -35,7 +52,7 @@ pub(crate) struct Inflight {
     flying: BTreeMap<u16, Flying>,
     last: u16,
     order: u64,
-    /// What is to be sent again since the connection is a new one.
+    /// What is to be sent: again since the connection is a new one, or once it is written.
     again: VecDeque<u16>,
 }
 
@@ -57,6 +74,17 @@ impl Inflight {
         Some(handle)
     }
 
+    /// One leaves once something is written.
+    pub(crate) fn begin_after(&mut self, entry: Entry, after: Ticket) -> Option<NonZeroU16> {
+        let handle = self.begin(entry)?;
+        if let Some(flying) = self.flying.get_mut(&handle.get()) {
+            flying.after = after;
+            flying.repeated = false;
+        }
+        self.again.push_back(handle.get());
+        Some(handle)
+    }
+
     /// One is under way, as the store has it or a connection before had.
     pub(crate) fn restore(
         &mut self,
@@ -67,7 +95,8 @@ impl Inflight {
         entry: Option<Entry>,
     ) {
         self.order += 1;
-        let flying = Flying { order: self.order, phase, entry, number, stored };
+        let (order, after, repeated) = (self.order, Ticket(0), true);
+        let flying = Flying { order, phase, entry, number, stored, after, repeated };
         self.flying.insert(handle.get(), flying);
     }
 
@@ -92,14 +121,21 @@ impl Inflight {
         self.again = handles.into_iter().map(|(_, handle)| handle).collect();
     }
 
-    /// The next to be sent again.
-    pub(crate) fn next_again(&mut self) -> Option<(NonZeroU16, &Flying)> {
-        while let Some(handle) = self.again.pop_front() {
-            if self.flying.contains_key(&handle) {
-                return NonZeroU16::new(handle).zip(self.flying.get(&handle));
-            }
+    /// The next to be sent of what is under way, where the store is so far.
+    pub(crate) fn next_again(&mut self, done: Ticket) -> Again<'_> {
+        let gone = |handle: &u16| !self.flying.contains_key(handle);
+        while self.again.front().is_some_and(gone) {
+            self.again.pop_front();
         }
-        None
+        let Some(handle) = self.again.front().copied() else { return Again::Nothing };
+        match (NonZeroU16::new(handle), self.flying.get_mut(&handle)) {
+            (Some(number), Some(flying)) if flying.after <= done => {
+                self.again.pop_front();
+                Again::Send(number, flying)
+            }
+            (_, Some(_)) => Again::Wait,
+            (_, None) => Again::Nothing,
+        }
     }
 
     /// Whether anything is to be sent again.

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use crate::ids::{ClientKey, ConnectionId};
 use crate::publication::{Grade, Publication};
 
-pub(crate) use inflight::{Inflight, Phase};
+pub(crate) use inflight::{Again, Flying, Inflight, Phase};
 pub(crate) use queue::{Entry, Queue};
 pub(crate) use table::Sessions;
 
@@ -115,6 +115,8 @@ pub(crate) struct Session {
     pub(crate) is_ready: bool,
     /// Its owner takes nothing for the time being.
     pub(crate) is_asleep: bool,
+    /// It is an adapter's own, which sees to the rules of access of whom it gives things to.
+    pub(crate) is_trusted: bool,
     /// The last number given to an entry.
     pub(crate) last_number: u64,
 }
@@ -138,6 +140,7 @@ impl Session {
             notes: BTreeMap::new(),
             is_ready: false,
             is_asleep: false,
+            is_trusted: false,
             last_number: 0,
         }
     }

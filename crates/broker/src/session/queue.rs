@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use proto::urgency::Urgency;
 
-use crate::ids::Ticket;
 use crate::publication::{Grade, Publication};
 
 /// Number of a lane's first entry: what is put back gets numbers below.
@@ -25,8 +24,6 @@ pub(crate) struct Entry {
     pub(crate) retain: bool,
     /// It is in the store.
     pub(crate) stored: bool,
-    /// It may leave when this is written.
-    pub(crate) after: Ticket,
     /// What the client calls the subscriptions by which it comes; most clients call them nothing.
     pub(crate) identifiers: Option<Box<[u32]>>,
     /// The shared subscription by which it comes.
@@ -67,18 +64,17 @@ impl Queue {
     }
 
     /// The next to leave.
-    pub(crate) fn front(&mut self) -> Option<&Entry> {
-        self.skip();
+    pub(crate) fn front(&self) -> Option<&Entry> {
         self.lanes.first()?.entries.front()?.as_ref()
     }
 
     /// Takes the next to leave.
     pub(crate) fn pop(&mut self) -> Option<Entry> {
-        self.skip();
         let lane = self.lanes.first_mut()?;
         let entry = lane.entries.pop_front()??;
         lane.first += 1;
         self.forget(&entry);
+        self.skip();
         Some(entry)
     }
 
@@ -91,6 +87,7 @@ impl Queue {
                     lane.first += 1;
                     if let Some(entry) = entry {
                         self.forget(&entry);
+                        self.skip();
                         return Some(entry);
                     }
                 }
@@ -131,6 +128,7 @@ impl Queue {
                 self.newest.insert(topic, (urgency, lane.first + lane.entries.len() as u64 - 1));
             }
         }
+        self.skip();
         None
     }
 
@@ -165,6 +163,7 @@ impl Queue {
         for entry in &expired {
             self.forget(entry);
         }
+        self.skip();
         expired
     }
 
@@ -192,7 +191,7 @@ impl Queue {
         }
     }
 
-    /// Takes out what is empty before the next to leave.
+    /// Takes out what is empty before the next to leave, so that it is in front.
     fn skip(&mut self) {
         let mut lanes = self.lanes.len();
         while let Some(lane) = self.lanes.first_mut() {
@@ -241,7 +240,6 @@ mod tests {
             grade: Grade::AtMostOnce,
             retain: false,
             stored: false,
-            after: Ticket(0),
             identifiers: None,
             shared: None,
             conflate: false,
@@ -265,6 +263,20 @@ mod tests {
         assert_eq!(queue.len(), 4);
         assert_eq!(payloads(&mut queue), ["c", "a", "d", "e"]);
         assert_eq!((queue.len(), queue.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn an_urgency_that_nothing_waits_of_hides_no_other() {
+        let mut queue = Queue::default();
+        for urgency in [3, 7, 1, 3] {
+            queue.push(entry("t", "x", urgency));
+            assert!(queue.front().is_some());
+            assert!(queue.pop().is_some() && queue.front().is_none());
+        }
+        queue.push(entry("t", "x", 5));
+        queue.pop_least();
+        queue.push(entry("t", "y", 6));
+        assert_eq!(queue.front().unwrap().publication.payload, "y");
     }
 
     #[test]

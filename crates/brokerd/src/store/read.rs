@@ -134,8 +134,7 @@ fn queued(row: &Row<'_>) -> rusqlite::Result<Option<Change>> {
 
 fn flying_of(row: &Row<'_>) -> rusqlite::Result<Option<Change>> {
     let client: String = row.get("client")?;
-    let (number, handle, received) =
-        (row.get("number")?, row.get("handle")?, row.get("received")?);
+    let (number, handle, received) = (row.get("number")?, row.get("handle")?, row.get("received")?);
     Ok(client_of(&client).map(|client| Change::Flying { client, number, handle, received }))
 }
 

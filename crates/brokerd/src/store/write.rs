@@ -72,31 +72,28 @@ fn message(db: &Transaction<'_>, publication: &Publication) -> rusqlite::Result<
         via: details.via.clone(),
     });
     let extras = extras.map(|extras| serde_json::to_string(&extras)).transpose();
-    let extras =
-        extras.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let extras = extras.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     let form = match publication.form {
         Form::Bytes => 0,
         Form::Text => 1,
         Form::Xml => 2,
     };
-    db.prepare_cached(
-        "INSERT OR IGNORE INTO message VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    )?
-    .execute(params![
-        publication.id,
-        &*publication.topic,
-        &publication.payload[..],
-        form,
-        publication.grade.get(),
-        publication.retain,
-        publication.deadline.map(ms),
-        publication.urgency.get(),
-        publication.protocol.name(),
-        extras,
-        details.and_then(|details| details.correlation.as_deref()),
-        details.and_then(|details| details.original.as_deref()),
-    ])
-    .map(drop)
+    db.prepare_cached("INSERT OR IGNORE INTO message VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?
+        .execute(params![
+            publication.id,
+            &*publication.topic,
+            &publication.payload[..],
+            form,
+            publication.grade.get(),
+            publication.retain,
+            publication.deadline.map(ms),
+            publication.urgency.get(),
+            publication.protocol.name(),
+            extras,
+            details.and_then(|details| details.correlation.as_deref()),
+            details.and_then(|details| details.original.as_deref()),
+        ])
+        .map(drop)
 }
 
 fn subscribed(
@@ -121,9 +118,9 @@ fn queued(db: &Transaction<'_>, change: &Change) -> rusqlite::Result<()> {
     else {
         return Ok(());
     };
-    let identifiers = identifiers.as_ref().map(|list| {
-        list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
-    });
+    let identifiers = identifiers
+        .as_ref()
+        .map(|list| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
     db.prepare_cached(
         "INSERT OR REPLACE INTO queued (client, number, message, grade, retain, identifiers, shared)
          VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -141,8 +138,8 @@ fn queued(db: &Transaction<'_>, change: &Change) -> rusqlite::Result<()> {
 }
 
 fn done(db: &Transaction<'_>, client: &str, number: u64) -> rusqlite::Result<()> {
-    let mut delete = db
-        .prepare_cached("DELETE FROM queued WHERE client = ? AND number = ? RETURNING message")?;
+    let mut delete =
+        db.prepare_cached("DELETE FROM queued WHERE client = ? AND number = ? RETURNING message")?;
     let message: Option<u64> = {
         let mut rows = delete.query(params![client, number])?;
         rows.next()?.map(|row| row.get(0)).transpose()?
@@ -167,8 +164,7 @@ fn ended(db: &Transaction<'_>, client: &str) -> rusqlite::Result<()> {
 
 /// Takes the present value of a topic out; its message.
 fn clear(db: &Transaction<'_>, topic: &str) -> rusqlite::Result<Option<u64>> {
-    let mut delete =
-        db.prepare_cached("DELETE FROM retained WHERE topic = ? RETURNING message")?;
+    let mut delete = db.prepare_cached("DELETE FROM retained WHERE topic = ? RETURNING message")?;
     let mut rows = delete.query([topic])?;
     rows.next()?.map(|row| row.get(0)).transpose()
 }

@@ -64,6 +64,12 @@ pub fn encoded_len(packet: &Packet, version: Version) -> usize {
     1 + varint_len(body_len) + body_len
 }
 
+/// How many bytes a PUBLISH has.
+pub(super) fn publish_len(publish: &Publish, version: Version) -> usize {
+    let body_len = publish_body_len(publish, version);
+    1 + varint_len(body_len) + body_len
+}
+
 /// Leaves out what may be left out of an answer that is longer than the peer takes: first the
 /// reason string, then the user properties (MQTT 5 §3.2.2.3.9, §3.2.2.3.10 and the like). Returns
 /// whether it has at most `max_bytes` afterwards; otherwise it must not be sent (§3.1.2.11.4,
@@ -110,12 +116,10 @@ pub fn encode_publish_head(
         (Qos::AtLeastOnce | Qos::ExactlyOnce, Some(id @ 1..)) => Some(id),
         _ => return Err(Error::Caller { what: "a packet identifier that the QoS cannot have" }),
     };
-    let mut body_len = 2 + publish.topic.len() + publish.payload.len();
-    body_len += packet_id.map_or(0, |_| 2);
     if is_v5 {
         publish.properties.fits(Ids::PUBLISH)?;
-        body_len += publish.properties.encoded_len();
     }
+    let body_len = publish_body_len(publish, version);
     check_body_len(body_len)?;
     out.reserve(MAX_HEADER_BYTES + body_len - publish.payload.len());
     // MQTT 5 §3.3.1.1, MQTT-3.3.1-2: DUP only with a packet identifier.
@@ -200,11 +204,7 @@ fn body_len(packet: &Packet, version: Version) -> usize {
     match packet {
         Packet::Connect(connect) => connect_len(connect),
         Packet::ConnAck(connack) => 2 + properties_len(&connack.properties, version),
-        Packet::Publish(publish) => {
-            let id_len = if publish.packet_id.is_some() { 2 } else { 0 };
-            let head_len = 2 + publish.topic.len() + id_len;
-            head_len + properties_len(&publish.properties, version) + publish.payload.len()
-        }
+        Packet::Publish(publish) => publish_body_len(publish, version),
         Packet::PubAck(ack) | Packet::PubRec(ack) | Packet::PubRel(ack) | Packet::PubComp(ack) => {
             2 + end_len(version, ack.reason, &ack.properties)
         }
@@ -229,6 +229,12 @@ fn body_len(packet: &Packet, version: Version) -> usize {
         }
         Packet::Auth(auth) => end_len(version, auth.reason, &auth.properties),
     }
+}
+
+fn publish_body_len(publish: &Publish, version: Version) -> usize {
+    let id_len = if publish.packet_id.is_some() { 2 } else { 0 };
+    let head_len = 2 + publish.topic.len() + id_len;
+    head_len + properties_len(&publish.properties, version) + publish.payload.len()
 }
 
 fn connect_len(connect: &Connect) -> usize {

@@ -6,6 +6,7 @@
 //! - [`Packet`] is a packet of any of the three versions. What a version lacks is left out when a
 //!   packet is written for it: a caller makes packets as MQTT 5 has them.
 //! - [`Properties`] are the properties of MQTT 5, kept as they came.
+//! - [`client`] is a client as a machine: its session and what is on the way.
 //! - [`topic`] checks and compares names and filters of topics.
 //!
 //! Texts and payloads are parts of the bytes that came in, which they keep in memory; whoever holds
@@ -25,6 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod client;
 mod decode;
 mod encode;
 mod frame;

@@ -22,6 +22,8 @@ use crate::Error;
 pub struct Properties {
     block: Bytes,
     ids: Ids,
+    /// Those that are there more than once.
+    repeated: Ids,
 }
 
 /// A property.
@@ -48,7 +50,7 @@ pub enum Value<'a> {
 
 impl Properties {
     /// No properties.
-    pub const NONE: Self = Self { block: Bytes::new(), ids: Ids::NONE };
+    pub const NONE: Self = Self { block: Bytes::new(), ids: Ids::NONE, repeated: Ids::NONE };
 
     /// Reads properties without their length. Those not in `allowed` are refused.
     ///
@@ -62,18 +64,23 @@ impl Properties {
     /// - Topic Alias invalid: the topic alias 0 (§3.3.2.3.4).
     /// - Topic Name invalid: a response topic that is no topic's name (§3.3.2.3.5).
     pub fn decode(block: Bytes, allowed: Ids) -> Result<Self, Refused> {
-        let (mut ids, mut rest) = (Ids::NONE, &block[..]);
+        let (mut ids, mut repeated, mut rest) = (Ids::NONE, Ids::NONE, &block[..]);
         while !rest.is_empty() {
             let (id, value, after) = split(rest)?;
             if !allowed.has(id) {
                 return Err(Refused::malformed("a property that this packet cannot have"));
             }
-            check_repeat(id, ids, allowed)?;
             check_value(id, value)?;
+            if ids.has(id) {
+                repeated.add(id);
+            }
             ids.add(id);
             rest = after;
         }
-        Ok(Self { block, ids })
+        if !may_repeat(allowed).covers(repeated) {
+            return Err(Refused::protocol("a property that is there twice"));
+        }
+        Ok(Self { block, ids, repeated })
     }
 
     /// Whether there are none.
@@ -161,6 +168,9 @@ impl Properties {
             let (value, limit) = (len as u64, MAX_REMAINING_BYTES as u64);
             return Err(Error::Limit { what: "properties in bytes", value, limit });
         }
+        if self.ids.has(id) {
+            self.repeated.add(id);
+        }
         self.ids.add(id);
         self.block = block.freeze();
         Ok(())
@@ -192,12 +202,16 @@ impl Properties {
         if Raw(&self.block).all(|raw| keeps(raw.property.id)) {
             return self.clone();
         }
-        let (mut block, mut ids) = (BytesMut::new(), Ids::NONE);
+        let mut block = BytesMut::new();
+        let (mut ids, mut repeated) = (Ids::NONE, Ids::NONE);
         for raw in Raw(&self.block).filter(|raw| keeps(raw.property.id)) {
             block.extend_from_slice(raw.bytes);
+            if ids.has(raw.property.id) {
+                repeated.add(raw.property.id);
+            }
             ids.add(raw.property.id);
         }
-        Self { block: block.freeze(), ids }
+        Self { block: block.freeze(), ids, repeated }
     }
 
     /// These with a number in place of what the first of an identifier says; where there is none
@@ -220,13 +234,13 @@ impl Properties {
                 block.extend_from_slice(raw.bytes);
             }
         }
-        Ok(Self { block: block.freeze(), ids: self.ids })
+        Ok(Self { block: block.freeze(), ids: self.ids, repeated: self.repeated })
     }
 
     /// The same properties in memory of their own, which keep no packet in memory.
     #[must_use]
     pub fn to_owned_bytes(&self) -> Self {
-        Self { block: Bytes::copy_from_slice(&self.block), ids: self.ids }
+        Self { block: Bytes::copy_from_slice(&self.block), ids: self.ids, repeated: self.repeated }
     }
 
     /// As they are on the wire, without their length.
@@ -247,13 +261,8 @@ impl Properties {
         if !allowed.covers(self.ids) {
             return Err(Error::Caller { what: "a property that this packet cannot have" });
         }
-        let mut ids = Ids::NONE;
-        for raw in Raw(&self.block) {
-            let id = raw.property.id;
-            if check_repeat(id, ids, allowed).is_err() {
-                return Err(Error::Caller { what: "a property that is there twice" });
-            }
-            ids.add(id);
+        if !may_repeat(allowed).covers(self.repeated) {
+            return Err(Error::Caller { what: "a property that is there twice" });
         }
         Ok(())
     }
@@ -289,18 +298,14 @@ impl<'a> Iterator for Raw<'a> {
     }
 }
 
-/// A property that may be there once is not there again (MQTT 5 §3.1.2.11 and the like).
-fn check_repeat(id: Id, before: Ids, allowed: Ids) -> Result<(), Refused> {
-    let may_repeat = match id {
-        Id::USER_PROPERTY => true,
-        // MQTT 5 §3.3.2.3.8 allows several in a PUBLISH, §3.8.2.1.2 one in a SUBSCRIBE.
-        Id::SUBSCRIPTION_IDENTIFIER => allowed == Ids::PUBLISH,
-        _ => false,
-    };
-    if before.has(id) && !may_repeat {
-        return Err(Refused::protocol("a property that is there twice"));
+/// The properties that may be there more than once in a packet that may have `allowed`; others may
+/// not (MQTT 5 §3.1.2.11 and the like).
+fn may_repeat(allowed: Ids) -> Ids {
+    // MQTT 5 §3.3.2.3.8 allows several in a PUBLISH, §3.8.2.1.2 one in a SUBSCRIBE.
+    if allowed == Ids::PUBLISH {
+        return Ids::new(&[Id::USER_PROPERTY, Id::SUBSCRIPTION_IDENTIFIER]);
     }
-    Ok(())
+    Ids::new(&[Id::USER_PROPERTY])
 }
 
 /// What the standard allows a property to say, beyond its type.

@@ -1,0 +1,140 @@
+//! What other protocols publish, and what the store has.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::amqp091::Table;
+
+use super::Host;
+use crate::amqp091::arguments::Arguments;
+use crate::amqp091::names::{filter_of, key_of};
+use crate::amqp091::queue::{Message, Queue};
+use crate::amqp091::routing::{BRIDGE, Pattern};
+use crate::amqp091::storing::{self, Record};
+use crate::amqp091::translate::{self, REPLY_TOPIC};
+use crate::core::{Delivery, Next};
+use crate::event::Drop;
+use crate::outputs::Context;
+use crate::publication::{Grade, Publication};
+
+impl Host {
+    /// Takes what waits for the bridge.
+    pub(in crate::amqp091) fn receive(&mut self, context: &mut Context<'_>) {
+        let Some(session) = self.bridge.session() else { return };
+        while let Some(next) = context.core.take(context.now, session) {
+            let handle = match next {
+                Next::Publish(delivery) => {
+                    self.arrive(context, &delivery);
+                    delivery.handle
+                }
+                Next::Release(handle) => Some(handle),
+            };
+            if let Some(handle) = handle {
+                context.core.finish(session, handle.get(), false);
+            }
+        }
+        self.bury(context);
+    }
+
+    fn arrive(&mut self, context: &mut Context<'_>, delivery: &Delivery) {
+        let publication = &delivery.publication;
+        if let Some(queue) = publication.topic.strip_prefix(REPLY_TOPIC) {
+            let message = message(context, publication, "", queue, false);
+            if let Some(id) = self.id_of(queue) {
+                self.push(context, &id.name, &message);
+                return;
+            }
+        } else if let Some(key) = key_of(&publication.topic) {
+            let message = message(context, publication, BRIDGE, &key, publication.retain);
+            for queue in self.find_queues(&message).queues {
+                self.push(context, &queue, &message);
+            }
+            return;
+        }
+        let session = self.bridge.session();
+        context.core.tell_dropped(publication, session, Drop::Unmappable);
+    }
+
+    /// Gives a queue that is bound what is retained.
+    pub(super) fn give_retained(
+        &mut self,
+        context: &mut Context<'_>,
+        queue: &Arc<str>,
+        pattern: &str,
+    ) {
+        let Some(filter) = filter_of(pattern) else { return };
+        let pattern = Pattern::new(pattern);
+        let max = context.core.settings().max_queued;
+        for publication in context.core.retained_for(context.now, &filter, max) {
+            let Some(key) = key_of(&publication.topic).filter(|key| pattern.fits(key)) else {
+                continue;
+            };
+            let message = message(context, &publication, BRIDGE, &key, true);
+            self.push(context, queue, &message);
+        }
+        self.bury(context);
+    }
+
+    /// Takes what the store has kept; how many records were none.
+    pub(in crate::amqp091) fn restore(
+        &mut self,
+        context: &mut Context<'_>,
+        records: impl IntoIterator<Item = (Arc<str>, Bytes)>,
+    ) -> usize {
+        let (mut bindings, mut messages, mut unknown) = (Vec::new(), Vec::new(), 0);
+        for (key, value) in records {
+            match storing::decode(&key, &value) {
+                Some(Record::Exchange { name, exchange }) => self.exchanges.insert(name, exchange),
+                Some(Record::Queue { name, auto_delete, arguments }) => {
+                    let table = Table::decode(&arguments).unwrap_or_default();
+                    let known = Arguments::decode(table).unwrap_or_default();
+                    let queue = Queue::new(context.now, true, None, auto_delete, known);
+                    self.insert_queue(name, queue, true);
+                }
+                Some(Record::Binding { source, binding }) => bindings.push((source, binding)),
+                Some(Record::Message { queue, number, message, deadline }) => {
+                    messages.push((queue, number, message, deadline));
+                }
+                None => unknown += 1,
+            }
+        }
+        for (source, binding) in bindings {
+            let Some(exchange) = self.exchanges.get_mut(&source) else { continue };
+            let key = binding.key.clone();
+            if exchange.bind(binding) && *source == *BRIDGE {
+                // It was let in before; what the core refuses now is only not bridged.
+                let _ = self.bridge.bind(context, &key);
+            }
+        }
+        for (name, number, message, deadline) in messages {
+            let Some(id) = self.id_of(&name) else { continue };
+            self.held_bytes += message.size_bytes();
+            if let Some(queue) = self.queue_mut(&id) {
+                queue.restore(number, message, deadline, true);
+            }
+            self.refresh(&id);
+        }
+        unknown
+    }
+}
+
+/// A publication as a message of an exchange.
+fn message(
+    context: &Context<'_>,
+    publication: &Publication,
+    exchange: &str,
+    key: &str,
+    is_retained: bool,
+) -> Arc<Message> {
+    let details = publication.details.as_ref();
+    let ttl = publication.deadline.map(|deadline| deadline.saturating_sub(context.now));
+    Arc::new(Message {
+        exchange: exchange.into(),
+        key: key.into(),
+        properties: translate::properties(context.now, publication, is_retained),
+        body: publication.payload.clone(),
+        persistent: publication.grade > Grade::AtMostOnce,
+        priority: details.and_then(|details| details.priority).unwrap_or(0),
+        ttl,
+    })
+}

@@ -1,0 +1,219 @@
+//! `longwire broker`: publish/subscribe.
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use brokerd::{Bound, Config, Error};
+use proxy::config::LogSettings;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{BAD_USE, say, tell};
+
+/// Longest password, in bytes.
+const MAX_PASSWORD_BYTES: u64 = 4096;
+
+/// Run a broker: clients publish, and clients get what they have subscribed to.
+///
+/// Prints one line 'listening on ADDRESS (NAME)' for each listener when it is ready; logs go to
+/// stderr. SIGTERM and Ctrl-C end it after clients have been told.
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Without --store what is retained and what waits for clients is forgotten when the process ends.
+
+Examples:
+  longwire broker --mqtt 127.0.0.1:1883
+  longwire broker passwd users.txt ann < password.txt
+  longwire broker --mqtts 0.0.0.0:8883 --certificate b.pem --private-key b.key --users users.txt
+  longwire broker --config broker.toml --store /var/lib/longwire --check"
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Put a user with a password, read from stdin, into a file of users.
+    Passwd(PasswdArgs),
+}
+
+#[derive(clap::Args)]
+struct PasswdArgs {
+    /// The file; made if it is not there.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The user; one of that name is replaced.
+    #[arg(value_name = "USER")]
+    user: String,
+}
+
+#[derive(clap::Args)]
+struct RunArgs {
+    /// Address for MQTT 3.1, 3.1.1 and 5 over TCP; port 0 takes any free one.
+    #[arg(long, value_name = "ADDRESS")]
+    mqtt: Option<String>,
+    /// Address for MQTT over TLS.
+    #[arg(long, value_name = "ADDRESS")]
+    mqtts: Option<String>,
+    /// Address for MQTT over WebSocket.
+    #[arg(long, value_name = "ADDRESS")]
+    ws: Option<String>,
+    /// Address for MQTT over WebSocket over TLS.
+    #[arg(long, value_name = "ADDRESS")]
+    wss: Option<String>,
+    /// Certificates of this broker, in PEM.
+    #[arg(long, value_name = "FILE")]
+    certificate: Option<PathBuf>,
+    /// Its private key, in PEM.
+    #[arg(long, value_name = "FILE")]
+    private_key: Option<PathBuf>,
+    /// Authorities in PEM, of one of which clients must show a certificate over TLS; its common
+    /// name is then the user.
+    #[arg(long, value_name = "FILE")]
+    client_ca: Option<PathBuf>,
+    /// Users and their passwords, as 'longwire broker passwd' writes them.
+    #[arg(long, value_name = "FILE")]
+    users: Option<PathBuf>,
+    /// Let in clients that give no name, also where there are users or where others than this
+    /// machine can connect.
+    #[arg(long)]
+    anonymous: bool,
+    /// Directory of sessions, what waits for them, and retained messages.
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Settings in TOML; flags override them (see docs/broker.md).
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Only read the configuration and the files that it names; the exit status is 2 if anything is
+    /// wrong. Nothing is bound or opened to write.
+    #[arg(long)]
+    check: bool,
+    /// With --check: print an object.
+    #[arg(long, requires = "check")]
+    json: bool,
+    /// What is logged: error, warn, info, debug or trace.
+    #[arg(long, value_name = "LEVEL")]
+    log: Option<String>,
+    /// How it is logged: text or json.
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+}
+
+/// Runs a broker until it is told to end.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if let Some(What::Passwd(args)) = &args.what {
+        return finish(passwd(args)?);
+    }
+    let args = args.run;
+    let log = LogSettings { level: args.log.clone(), format: args.log_format.clone() };
+    if let Some((_, error)) = crate::log::check(&log).into_iter().next() {
+        tell(&error.to_string());
+        return Ok(ExitCode::from(BAD_USE));
+    }
+    let config = configure(&args);
+    if args.check {
+        return check(&args, config.and_then(|config| brokerd::check(&config)));
+    }
+    let config = match config {
+        Ok(config) => config,
+        Err(error) => return finish(Err(error)),
+    };
+    crate::log::start(&log)?;
+    if config.broker.store.is_none() {
+        tracing::info!("no --store: what is retained and queued ends with this process");
+    }
+    finish(brokerd::serve(&config, ready, ended))
+}
+
+/// The file's settings, and what flags say over them.
+fn configure(args: &RunArgs) -> Result<Config, Error> {
+    let mut config = args.config.as_deref().map_or_else(|| Ok(Config::default()), Config::load)?;
+    let broker = &mut config.broker;
+    let texts = [
+        (&mut broker.mqtt, &args.mqtt),
+        (&mut broker.mqtts, &args.mqtts),
+        (&mut broker.ws, &args.ws),
+        (&mut broker.wss, &args.wss),
+    ];
+    for (to, from) in texts {
+        *to = from.clone().or(to.take());
+    }
+    let paths = [
+        (&mut broker.certificate, &args.certificate),
+        (&mut broker.private_key, &args.private_key),
+        (&mut broker.client_ca, &args.client_ca),
+        (&mut broker.users, &args.users),
+        (&mut broker.store, &args.store),
+    ];
+    for (to, from) in paths {
+        *to = from.clone().or(to.take());
+    }
+    broker.anonymous |= args.anonymous;
+    Ok(config)
+}
+
+fn check(args: &RunArgs, result: Result<(), Error>) -> anyhow::Result<ExitCode> {
+    let what = result.err().map(|error| error.to_string());
+    if args.json {
+        let file = args.config.as_ref().map(|file| file.display().to_string());
+        let object = serde_json::json!({
+            "side": "broker", "good": what.is_none(), "file": file, "what": what,
+        });
+        say(&format!("{object}\n"))?;
+    } else {
+        let good = "the configuration of this broker is good".to_owned();
+        say(&format!("{}\n", what.clone().unwrap_or(good)))?;
+    }
+    Ok(if what.is_none() { ExitCode::SUCCESS } else { ExitCode::from(BAD_USE) })
+}
+
+fn ready(listeners: &[Bound]) {
+    let mut text = String::new();
+    for Bound { name, address } in listeners {
+        let _ = writeln!(text, "listening on {address} ({name})");
+    }
+    // Nobody may read it.
+    let _ = say(&text);
+}
+
+/// Until a signal says to end.
+async fn ended() {
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    let (Ok(mut terminate), Ok(mut interrupt)) = signals else { return };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
+
+fn passwd(args: &PasswdArgs) -> anyhow::Result<Result<(), Error>> {
+    let mut password = Vec::new();
+    let mut input = std::io::stdin().lock().take(MAX_PASSWORD_BYTES + 1);
+    input.read_to_end(&mut password).context("cannot read the password from stdin")?;
+    while password.last().is_some_and(|byte| b"\r\n".contains(byte)) {
+        password.pop();
+    }
+    if password.len() as u64 > MAX_PASSWORD_BYTES {
+        let text = format!("the password is over the limit of {MAX_PASSWORD_BYTES} bytes");
+        return Ok(Err(Error::Caller(text)));
+    }
+    Ok(brokerd::set_password(&args.file, &args.user, &password))
+}
+
+fn finish(result: Result<(), Error>) -> anyhow::Result<ExitCode> {
+    match result {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(Error::Caller(what)) => {
+            tell(&what);
+            Ok(ExitCode::from(BAD_USE))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
