@@ -88,15 +88,6 @@ pub enum Change {
         /// Whether it is in use.
         open: bool,
     },
-    /// Its protocol keeps something with it, or, without a value, keeps it no more.
-    Noted {
-        /// Whose.
-        client: ClientKey,
-        /// By which of the protocol's numbers.
-        number: u32,
-        /// What.
-        value: Option<Bytes>,
-    },
     /// A topic has a present value.
     Retained {
         /// The topic.

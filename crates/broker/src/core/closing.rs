@@ -67,6 +67,7 @@ impl Core {
         }
         if session.stored {
             self.journal.add(Change::SessionEnded { client: session.key.clone() });
+            self.forget_notes(&session);
         }
         let flying = session.inflight.drain();
         let mut left: Vec<Entry> = flying.into_iter().filter_map(|flying| flying.entry).collect();

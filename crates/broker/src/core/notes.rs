@@ -1,12 +1,14 @@
 //! What adapters keep with a session, and wills that change.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::Core;
 use crate::change::Change;
-use crate::ids::{ClientKey, SessionId};
+use crate::ids::{ClientKey, Protocol, SessionId};
 use crate::refusal::Refusal;
-use crate::session::Will;
+use crate::session::{Session, Will};
 
 impl Core {
     /// The session of a client, with a connection or without.
@@ -25,8 +27,8 @@ impl Core {
             None => session.notes.remove(&number),
         };
         if before != value && session.stored {
-            let client = session.key.clone();
-            self.journal.add(Change::Noted { client, number, value });
+            let (protocol, key) = (session.key.protocol, record(&session.key.name, number));
+            self.journal.add(Change::Kept { protocol, key, value });
         }
     }
 
@@ -34,6 +36,35 @@ impl Core {
     pub fn notes(&self, id: SessionId) -> impl Iterator<Item = (u32, &Bytes)> {
         let notes = self.sessions.get(id).into_iter().flat_map(|session| &session.notes);
         notes.map(|(number, value)| (*number, value))
+    }
+
+    /// Takes what the store has kept with the sessions of a protocol that keeps nothing else.
+    /// Returns how many records were of none; these are kept no more.
+    pub fn restore_notes(&mut self, protocol: Protocol) -> usize {
+        let mut unknown = 0;
+        for (key, value) in self.take_kept(protocol) {
+            let number = key.split_once(' ').and_then(|(number, name)| {
+                let client = ClientKey { protocol, name: name.into() };
+                Some((number.parse().ok()?, self.sessions.find(&client)?))
+            });
+            match number.and_then(|(number, id)| Some((number, self.sessions.get_mut(id)?))) {
+                Some((number, session)) => {
+                    session.notes.insert(number, value);
+                }
+                None => {
+                    unknown += 1;
+                    self.keep(protocol, key, None);
+                }
+            }
+        }
+        unknown
+    }
+
+    /// What was kept with a session that has ended is kept no more.
+    pub(super) fn forget_notes(&mut self, session: &Session) {
+        for number in session.notes.keys() {
+            self.keep(session.key.protocol, record(&session.key.name, *number), None);
+        }
     }
 
     /// Replaces what is published when a client with a connection is gone without a word.
@@ -51,4 +82,9 @@ impl Core {
         }
         Ok(())
     }
+}
+
+/// What a note is called in the store.
+fn record(client: &str, number: u32) -> Arc<str> {
+    format!("{number} {client}").into()
 }

@@ -95,14 +95,6 @@ impl Core {
                     inbound.remove(&handle)
                 };
             }
-            Change::Noted { client, number, value } => {
-                let id = self.sessions.find(&client)?;
-                let notes = &mut self.sessions.get_mut(id)?.notes;
-                match value {
-                    Some(value) => notes.insert(number, value),
-                    None => notes.remove(&number),
-                };
-            }
             Change::Retained { message, .. } => {
                 self.retained.set(reading.messages.get(&message)?.clone());
             }

@@ -163,6 +163,12 @@ impl Core {
             .is_some_and(|session| session.queue.len() == 0 && !session.walks.is_empty())
     }
 
+    /// Whether the next thing to take has to be written to the store first.
+    #[must_use]
+    pub fn waits(&self, id: SessionId) -> bool {
+        self.sessions.get(id).is_some_and(|session| session.inflight.has_again())
+    }
+
     /// What is under way under a number.
     #[must_use]
     pub fn outstanding(&self, id: SessionId, handle: u16) -> Option<Outstanding> {

@@ -190,7 +190,7 @@ impl MqttSn {
         }
         let mut client =
             Client::new(context.now, source.clone(), connect, opened.session, opened.present);
-        self.restore(context, &mut client, will);
+        self.recall(context, &mut client, will);
         let due = client.patience(context.core.settings().max_keep_alive);
         self.timers.set(Due::Patience(id), Some(context.now.saturating_add(due)));
         *self.by_address.entry(source.address.ip()).or_default() += 1;
@@ -203,7 +203,7 @@ impl MqttSn {
 
     /// What is kept with the session is known again: topic ids, habits, and the will unless there is
     /// another.
-    fn restore(&self, context: &mut Context<'_>, client: &mut Client, will: Choice) {
+    fn recall(&self, context: &mut Context<'_>, client: &mut Client, will: Choice) {
         let session = client.session;
         let mut kept = None;
         for (number, value) in context.core.notes(session) {

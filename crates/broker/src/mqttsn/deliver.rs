@@ -43,6 +43,8 @@ impl MqttSn {
             let Some(next) = context.core.take(context.now, session) else {
                 if context.core.has_more(session) {
                     context.core.poke(session);
+                } else if context.core.waits(session) {
+                    // What waits for the store comes when that has it.
                 } else if client.phase != Phase::Active {
                     self.fall_asleep(context, id, true);
                 }

@@ -181,6 +181,11 @@ impl MqttSn {
         }
     }
 
+    /// What the store has kept with sessions is known again; how much was of none.
+    pub(crate) fn restore(&mut self, context: &mut Context<'_>) -> usize {
+        context.core.restore_notes(Protocol::MqttSn)
+    }
+
     /// What is due.
     pub(crate) fn wake(&mut self, context: &mut Context<'_>) {
         if !self.is_started {

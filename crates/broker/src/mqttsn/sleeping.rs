@@ -59,7 +59,8 @@ impl MqttSn {
             Phase::Asleep if *client.connect.name == *client_id => {
                 let (waiting, _) = context.core.waiting(client.session);
                 let has_more = context.core.has_more(client.session);
-                let left = if has_more { MAX_AWAKE } else { waiting };
+                let under_way = usize::from(context.core.waits(client.session));
+                let left = if has_more { MAX_AWAKE } else { waiting + under_way };
                 client.phase = Phase::Awake { left };
                 context.core.set_asleep(client.session, false);
                 self.resume(context, id);

@@ -25,7 +25,6 @@ pub(super) fn read(db: &Connection) -> rusqlite::Result<Vec<Change>> {
         ORDER BY client, number";
     add(db, flying, &mut changes, flying_of)?;
     add(db, "SELECT * FROM inbound", &mut changes, inbound)?;
-    add(db, "SELECT * FROM noted", &mut changes, noted)?;
     add(db, "SELECT * FROM retained", &mut changes, |row| {
         let topic: String = row.get("topic")?;
         Ok(Some(Change::Retained { topic: topic.into(), message: row.get("message")? }))
@@ -145,14 +144,6 @@ fn kept(row: &Row<'_>) -> rusqlite::Result<Option<Change>> {
     let (key, value): (String, Vec<u8>) = (row.get("key")?, row.get("value")?);
     let (key, value) = (key.into(), Some(value.into()));
     Ok(Protocol::of_name(&protocol).map(|protocol| Change::Kept { protocol, key, value }))
-}
-
-fn noted(row: &Row<'_>) -> rusqlite::Result<Option<Change>> {
-    let client: String = row.get("client")?;
-    let number = row.get("number")?;
-    let value: Vec<u8> = row.get("value")?;
-    let value = Some(Bytes::from(value));
-    Ok(client_of(&client).map(|client| Change::Noted { client, number, value }))
 }
 
 fn inbound(row: &Row<'_>) -> rusqlite::Result<Option<Change>> {

@@ -52,13 +52,6 @@ CREATE TABLE retained (
     message INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX retained_message ON retained (message);
--- What protocols keep with a session.
-CREATE TABLE noted (
-    client TEXT NOT NULL,
-    number INTEGER NOT NULL,
-    value BLOB NOT NULL,
-    PRIMARY KEY (client, number)
-) STRICT, WITHOUT ROWID;
 -- Records of adapters, in their own form.
 CREATE TABLE kept (
     protocol TEXT NOT NULL,

@@ -57,14 +57,6 @@ fn apply(db: &Transaction<'_>, change: &Change) -> rusqlite::Result<()> {
             let old = clear(db, topic)?;
             old.map_or(Ok(()), |old| forget(db, old))
         }
-        Change::Noted { client, number, value: Some(value) } => db
-            .prepare_cached("INSERT OR REPLACE INTO noted VALUES (?, ?, ?)")?
-            .execute(params![name_of(client), number, &value[..]])
-            .map(drop),
-        Change::Noted { client, number, value: None } => db
-            .prepare_cached("DELETE FROM noted WHERE client = ? AND number = ?")?
-            .execute(params![name_of(client), number])
-            .map(drop),
         Change::Kept { protocol, key, value: Some(value) } => db
             .prepare_cached("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)")?
             .execute(params![protocol.name(), &**key, &value[..]])
@@ -168,7 +160,6 @@ fn ended(db: &Transaction<'_>, client: &str) -> rusqlite::Result<()> {
         "DELETE FROM session WHERE client = ?",
         "DELETE FROM subscription WHERE client = ?",
         "DELETE FROM inbound WHERE client = ?",
-        "DELETE FROM noted WHERE client = ?",
     ] {
         db.prepare_cached(sql)?.execute([client])?;
     }

@@ -365,7 +365,7 @@ fn nothing_is_acknowledged_before_the_store_has_it() {
     assert_eq!(world.got(2), messages(&[pubrec, puback(topic, 3, ACCEPTED)]));
     let stored = std::mem::take(&mut world.stored);
     let mut later = World::with(settings(), true);
-    assert_eq!(later.broker.restore(later.now, stored), 0);
+    assert_eq!(later.broker.restore(later.now, stored.clone()), 0);
     // A copy of what was taken before the end is known as one, and the id still is.
     later.connects(2, "pub", false);
     later.hears_at(LISTENER, 2, again(&publish(topic, 2, b"2", Qos::Two)));
@@ -398,4 +398,16 @@ fn nothing_is_acknowledged_before_the_store_has_it() {
     later.stays(3);
     later.waits(s(31));
     assert_eq!(later.got(3), messages(&[publish(Topic::Id(1), 0, b"", Qos::Zero)]));
+    // What is kept ends with the session.
+    later.connects(1, "sub", true);
+    let mut kept = std::collections::BTreeSet::new();
+    for change in stored.into_iter().chain(later.stored) {
+        match change {
+            Change::Kept { key, value: Some(_), .. } => kept.insert(key),
+            Change::Kept { key, value: None, .. } => kept.remove(&key),
+            _ => false,
+        };
+    }
+    let kept: Vec<&str> = kept.iter().map(|key| &**key).collect();
+    assert_eq!(kept, ["1 pub", "65536 pub"]);
 }

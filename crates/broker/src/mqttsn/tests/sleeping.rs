@@ -110,3 +110,28 @@ fn a_sleeper_that_leaves_is_gone() {
     assert_eq!(world.hears(1, &AWAKE), messages(&[DISCONNECT]));
     assert_eq!(world.sessions(), 1);
 }
+
+/// What has to be in the store before it leaves comes within one awakening too.
+#[test]
+fn a_sleeper_waits_for_the_store() {
+    let mut world = World::with(settings(), true);
+    world.connects(1, "sub", false);
+    world.subscribes(1, "ab", Qos::Two);
+    world.connects(2, "pub", true);
+    world.hears(1, &SLEEP);
+    for (msg_id, data) in [(1, b"1"), (2, b"2")] {
+        world.hears(2, &publish(Topic::Short(*b"ab"), msg_id, data, Qos::Two));
+    }
+    world.writes_at_once = false;
+    assert_eq!(world.hears(1, &AWAKE), [""; 0]);
+    for (msg_id, data) in [(1, b"1"), (2, b"2")] {
+        world.write();
+        assert_eq!(world.got(1), messages(&[given(msg_id, data, Qos::Two)]));
+        assert_eq!(world.hears(1, &Packet::PubRec { msg_id }), [""; 0]);
+        world.write();
+        assert_eq!(world.got(1), messages(&[Packet::PubRel { msg_id }]));
+        let end = world.hears(1, &Packet::PubComp { msg_id });
+        let expected: &[Packet<'_>] = if msg_id == 1 { &[] } else { &[Packet::PingResp] };
+        assert_eq!(end, messages(expected));
+    }
+}
