@@ -382,7 +382,7 @@ fn values_of_an_edge_are_refused_with_what_is_allowed() {
         ("encoding = 'gzip:6'", "gzip is 'deflate' here"),
         ("encoding = 'br'", "auto, nam, identity, deflate"),
         ("encoding = 'zstd:99'", "from -7 to 19"),
-        ("carrier = 'tcp'", "one of auto, stream, burst, quic"),
+        ("carrier = 'tcp'", "one of auto, stream, burst, quic, coap, coap+tcp"),
         ("carrier = 'burst'", "'burst' needs keys: give --key"),
         ("admin = '0.0.0.0:9100'", "give a loopback address"),
         ("congestion = 'fast'", "tcp_allowed_congestion_control"),
