@@ -103,6 +103,8 @@ fn clients_of_coap_are_on_loopback_unless_configured_otherwise() {
         "coap = '127.0.0.1:4300'",
         "coap_upstream = 'http://a'",
         "coap_anywhere = true",
+        "coap_multicast = ['224.0.1.187']",
+        "coap = '127.0.0.1:0'\ncoap_multicast = ['192.0.2.1']",
         "coap = '127.0.0.1:0'\ncoap_upstream = 'a'",
         "coap_oscore = ['/nowhere/context']",
         "coap = '127.0.0.1:0'\ncoap_upstream = 'http://a'\ncoap_oscore = ['/nowhere/context']",
