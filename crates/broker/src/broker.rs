@@ -148,10 +148,10 @@ impl Broker {
     /// Takes what a store has kept, before any input. Returns how many changes named what it does
     /// not have.
     pub fn restore(&mut self, now: Duration, changes: impl IntoIterator<Item = Change>) -> usize {
-        let unknown =
-            self.core.restore(now, changes) + self.core.restore_notes(Protocol::MqttSn);
+        let unknown = self.core.restore(now, changes);
         let (core, outputs) = (&mut self.core, &mut self.outputs);
-        unknown + self.amqp091.restore(&mut Context { now, core, outputs })
+        let mut context = Context { now, core, outputs };
+        unknown + self.amqp091.restore(&mut context) + self.mqtt_sn.restore(&mut context)
     }
 
     /// The same broker with other settings for AMQP 0.9.1, before any input.
