@@ -603,6 +603,13 @@ mod tests {
         assert_eq!(config.max_connections(), Config::default().max_connections());
         let keys = format!("{:?}{:?}{:?}", config.broker, config.rules[0], config.access[0]);
         assert!(!keys.contains("None"), "a key is missing: {keys}");
+        let (_, sockets) = text.split_once("```toml\n[[mqtt_sn]]").unwrap();
+        let (sockets, _) = sockets.split_once("```").unwrap();
+        let config: Config = toml::from_str(&format!("[[mqtt_sn]]{sockets}")).unwrap();
+        assert_eq!(config.mqtt_sn().unwrap().listeners.len(), 1);
+        assert!(config.mqtt_udp[0].is_strict());
+        let keys = format!("{:?}{:?}", config.mqtt_sn[0], config.topic_ids[0]);
+        assert!(!keys.contains("None"), "a key is missing: {keys}");
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Rig {
                     }
                     Output::Persist { ticket, .. } => self.writes.push(ticket),
                     Output::Event(crate::Event::Refused { why, .. }) => self.refused.push(why),
-                    Output::Event(_) | Output::WakeAt(_) | Output::Datagram { .. } => {}
+                    _ => {}
                 }
             }
         }
