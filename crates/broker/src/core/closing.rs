@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use super::notes::forget_notes;
 use super::publishing::{Addressed, identifiers};
+use super::publishing::{member_of, queue_for};
+use super::session_of;
 use super::{Core, Deadline, drop_event};
 use crate::change::Change;
 use crate::event::{Drop, Event};
@@ -23,7 +26,7 @@ impl Core {
         expiry: Option<Duration>,
     ) {
         let max = self.settings.max_session_expiry;
-        let Some(session) = self.session_of(id, connection) else { return };
+        let Some(session) = session_of(self, id, connection) else { return };
         session.connection = None;
         session.is_asleep = false;
         if let Some(expiry) = expiry {
@@ -43,16 +46,16 @@ impl Core {
         }
         self.timers.set(Deadline::End(id), Some(now.saturating_add(expiry)));
         match delay {
-            Some(delay) if delay.is_zero() => self.will_is_due(now, id),
+            Some(delay) if delay.is_zero() => will_is_due(self, now, id),
             Some(delay) => self.timers.set(Deadline::Will(id), Some(now.saturating_add(delay))),
             None => {}
         }
-        self.drop_grade_0(id);
+        drop_grade_0(self, id);
     }
 
     /// Ends a session with all that it holds, its will published first if it has one.
     pub fn end(&mut self, now: Duration, id: SessionId) {
-        self.will_is_due(now, id);
+        will_is_due(self, now, id);
         self.timers.set(Deadline::End(id), None);
         self.timers.set(Deadline::Will(id), None);
         let Some(mut session) = self.sessions.remove(id) else { return };
@@ -67,76 +70,76 @@ impl Core {
         }
         if session.stored {
             self.journal.add(Change::SessionEnded { client: session.key.clone() });
-            self.forget_notes(&session);
+            forget_notes(self, &session);
         }
         let flying = session.inflight.drain();
         let mut left: Vec<Entry> = flying.into_iter().filter_map(|flying| flying.entry).collect();
         left.extend(session.queue.drain());
         for entry in left {
             self.total_bytes = self.total_bytes.saturating_sub(entry.size_bytes());
-            if !self.hand_over(&entry) {
+            if !hand_over(self, &entry) {
                 let (client, why) = (Some(session.key.clone()), Drop::SessionEnded);
                 drop_event(&mut self.events, &mut self.counts, &entry.publication, client, why);
             }
         }
         self.tell(Event::Ended { client: session.key });
     }
+}
 
-    /// The client has been away for its will's delay, or its session ends.
-    pub(super) fn will_is_due(&mut self, now: Duration, id: SessionId) {
-        let will = self.sessions.get_mut(id).and_then(|session| session.will.take());
-        if let Some(will) = will {
-            self.publish_will(now, id, *will);
-        }
+/// The client has been away for its will's delay, or its session ends.
+pub(super) fn will_is_due(core: &mut Core, now: Duration, id: SessionId) {
+    let will = core.sessions.get_mut(id).and_then(|session| session.will.take());
+    if let Some(will) = will {
+        publish_will(core, now, id, *will);
     }
+}
 
-    pub(super) fn publish_will(&mut self, now: Duration, id: SessionId, will: Will) {
-        let mut publication = will.publication;
-        publication.publisher = Some(id);
-        publication.deadline = will.expiry.map(|expiry| now.saturating_add(expiry));
-        // What it may be refused for was looked at when the client came.
-        let result = self.publish(now, publication);
-        if let Err(refusal) = result {
-            let protocol = self.client(id).map_or(crate::Protocol::Broker, |key| key.protocol);
-            let why = format!("a will was not published: {refusal}");
-            self.tell(Event::Refused { protocol, connection: None, why });
-        }
+pub(super) fn publish_will(core: &mut Core, now: Duration, id: SessionId, will: Will) {
+    let mut publication = will.publication;
+    publication.publisher = Some(id);
+    publication.deadline = will.expiry.map(|expiry| now.saturating_add(expiry));
+    // What it may be refused for was looked at when the client came.
+    let result = core.publish(now, publication);
+    if let Err(refusal) = result {
+        let protocol = core.client(id).map_or(crate::Protocol::Broker, |key| key.protocol);
+        let why = format!("a will was not published: {refusal}");
+        core.tell(Event::Refused { protocol, connection: None, why });
     }
+}
 
-    /// What was shared goes to another member of the group.
-    fn hand_over(&mut self, entry: &Entry) -> bool {
-        let Some(of) = entry.shared.clone() else { return false };
-        let hits = self.index.find(&entry.publication.topic);
-        let share = hits.shares.iter().find(|share| share.of == of);
-        let Some(share) = share else { return false };
-        let Some(member) = self.member_of(&share.members) else { return false };
-        let grade = entry.publication.grade.min(member.grade);
-        let addressed = Addressed {
-            grade,
-            retain: entry.retain,
-            identifiers: identifiers(&[member]),
-            shared: Some(of),
-            conflate: entry.conflate,
-        };
-        self.queue_for(member.session, &entry.publication, addressed);
-        true
+/// What was shared goes to another member of the group.
+fn hand_over(core: &mut Core, entry: &Entry) -> bool {
+    let Some(of) = entry.shared.clone() else { return false };
+    let hits = core.index.find(&entry.publication.topic);
+    let share = hits.shares.iter().find(|share| share.of == of);
+    let Some(share) = share else { return false };
+    let Some(member) = member_of(core, &share.members) else { return false };
+    let grade = entry.publication.grade.min(member.grade);
+    let addressed = Addressed {
+        grade,
+        retain: entry.retain,
+        identifiers: identifiers(&[member]),
+        shared: Some(of),
+        conflate: entry.conflate,
+    };
+    queue_for(core, member.session, &entry.publication, addressed);
+    true
+}
+
+/// Messages of grade 0 do not wait for who is gone, unless the operator wants that.
+fn drop_grade_0(core: &mut Core, id: SessionId) {
+    if core.settings.queue_grade_0 {
+        return;
     }
-
-    /// Messages of grade 0 do not wait for who is gone, unless the operator wants that.
-    fn drop_grade_0(&mut self, id: SessionId) {
-        if self.settings.queue_grade_0 {
-            return;
-        }
-        let Some(session) = self.sessions.get_mut(id) else { return };
-        let waiting: Vec<Entry> = session.queue.drain().collect();
-        for entry in waiting {
-            if entry.grade.get() > 0 {
-                session.queue.push(entry);
-            } else {
-                self.total_bytes = self.total_bytes.saturating_sub(entry.size_bytes());
-                let (client, why) = (Some(session.key.clone()), Drop::SessionEnded);
-                drop_event(&mut self.events, &mut self.counts, &entry.publication, client, why);
-            }
+    let Some(session) = core.sessions.get_mut(id) else { return };
+    let waiting: Vec<Entry> = session.queue.drain().collect();
+    for entry in waiting {
+        if entry.grade.get() > 0 {
+            session.queue.push(entry);
+        } else {
+            core.total_bytes = core.total_bytes.saturating_sub(entry.size_bytes());
+            let (client, why) = (Some(session.key.clone()), Drop::SessionEnded);
+            drop_event(&mut core.events, &mut core.counts, &entry.publication, client, why);
         }
     }
 }

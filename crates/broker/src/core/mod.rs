@@ -301,10 +301,14 @@ impl Core {
     pub fn wake_at(&self) -> Option<Duration> {
         self.timers.next()
     }
+}
 
-    fn session_of(&mut self, id: SessionId, connection: ConnectionId) -> Option<&mut Session> {
-        self.sessions.get_mut(id).filter(|session| session.connection == Some(connection))
-    }
+pub(super) fn session_of(
+    core: &mut Core,
+    id: SessionId,
+    connection: ConnectionId,
+) -> Option<&mut Session> {
+    core.sessions.get_mut(id).filter(|session| session.connection == Some(connection))
 }
 
 /// Counts and tells that a publication has ended without delivery.

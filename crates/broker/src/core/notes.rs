@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Core;
+use super::publishing::check_publish;
 use crate::change::Change;
 use crate::ids::{ClientKey, Protocol, SessionId};
 use crate::refusal::Refusal;
@@ -60,13 +61,6 @@ impl Core {
         unknown
     }
 
-    /// What was kept with a session that has ended is kept no more.
-    pub(super) fn forget_notes(&mut self, session: &Session) {
-        for number in session.notes.keys() {
-            self.keep(session.key.protocol, record(&session.key.name, *number), None);
-        }
-    }
-
     /// Replaces what is published when a client with a connection is gone without a word.
     ///
     /// # Errors
@@ -75,12 +69,19 @@ impl Core {
         let Some(session) = self.sessions.get(id) else { return Err(Refusal::Closing) };
         if let Some(will) = &will {
             let (user, name) = (session.user.as_deref(), &session.key.name);
-            self.check_publish(user, name, &will.publication)?;
+            check_publish(self, user, name, &will.publication)?;
         }
         if let Some(session) = self.sessions.get_mut(id) {
             session.will = will.map(Box::new);
         }
         Ok(())
+    }
+}
+
+/// What was kept with a session that has ended is kept no more.
+pub(super) fn forget_notes(core: &mut Core, session: &Session) {
+    for number in session.notes.keys() {
+        core.keep(session.key.protocol, record(&session.key.name, *number), None);
     }
 }
 

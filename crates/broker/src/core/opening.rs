@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::closing::publish_will;
+use super::publishing::check_publish;
 use super::{Core, Deadline};
 use crate::change::Change;
 use crate::event::Event;
@@ -54,7 +56,7 @@ impl Core {
         }
         if let Some(will) = &opening.will {
             let (user, name) = (opening.user.as_deref(), &opening.client.name);
-            self.check_publish(user, name, &will.publication)?;
+            check_publish(self, user, name, &will.publication)?;
         }
         let found = self.sessions.find(&opening.client);
         if found.is_none() && self.sessions.len() >= self.settings.max_sessions {
@@ -62,7 +64,7 @@ impl Core {
             return Err(Refusal::Quota { what: "max_sessions", limit });
         }
         let expiry = opening.expiry.min(self.settings.max_session_expiry);
-        let displaced = found.and_then(|id| self.displace(now, id, opening.clean));
+        let displaced = found.and_then(|id| displace(self, now, id, opening.clean));
         let kept = found.filter(|_| !opening.clean);
         if let (Some(id), true) = (found, opening.clean) {
             self.end(now, id);
@@ -71,7 +73,7 @@ impl Core {
             let user = opening.user.clone();
             self.sessions.insert(Session::new(opening.client.clone(), user, expiry))
         });
-        self.attach(id, &opening, expiry);
+        attach(self, id, &opening, expiry);
         self.timers.set(Deadline::End(id), None);
         self.timers.set(Deadline::Will(id), None);
         self.counts.connected += 1;
@@ -81,40 +83,40 @@ impl Core {
         self.poke(id);
         Ok(Opened { session: id, present: kept.is_some(), expiry, displaced })
     }
+}
 
-    /// Takes a session from the connection that it has, if it has one, and sees to its will: it is
-    /// published unless the client is back within the will's delay (MQTT 5 §3.1.3.2.2).
-    fn displace(&mut self, now: Duration, id: SessionId, clean: bool) -> Option<ConnectionId> {
-        let session = self.sessions.get_mut(id)?;
-        let displaced = session.connection.take();
-        let is_due = |will: &Will| clean || will.delay.is_zero();
-        let will = session.will.take().filter(|will| is_due(will));
-        if displaced.is_some() {
-            self.counts.connected = self.counts.connected.saturating_sub(1);
-        }
-        if let Some(will) = will {
-            self.publish_will(now, id, *will);
-        }
-        displaced
+/// Takes a session from the connection that it has, if it has one, and sees to its will: it is
+/// published unless the client is back within the will's delay (MQTT 5 §3.1.3.2.2).
+fn displace(core: &mut Core, now: Duration, id: SessionId, clean: bool) -> Option<ConnectionId> {
+    let session = core.sessions.get_mut(id)?;
+    let displaced = session.connection.take();
+    let is_due = |will: &Will| clean || will.delay.is_zero();
+    let will = session.will.take().filter(|will| is_due(will));
+    if displaced.is_some() {
+        core.counts.connected = core.counts.connected.saturating_sub(1);
     }
+    if let Some(will) = will {
+        publish_will(core, now, id, *will);
+    }
+    displaced
+}
 
-    fn attach(&mut self, id: SessionId, opening: &Opening, expiry: Duration) {
-        let max = self.settings.max_inflight.max(1);
-        let is_durable = self.journal.is_durable() && !expiry.is_zero();
-        let Some(session) = self.sessions.get_mut(id) else { return };
-        session.connection = Some(opening.connection);
-        session.user = opening.user.clone();
-        session.is_asleep = false;
-        session.window = opening.window.clamp(1, max);
-        session.will = opening.will.clone().map(Box::new);
-        session.inflight.repeat();
-        let changed = session.expiry != expiry || !session.stored;
-        session.expiry = expiry;
-        if is_durable && changed {
-            session.stored = true;
-            let client = session.key.clone();
-            let user = session.user.clone();
-            self.journal.add(Change::Session { client, user, expiry });
-        }
+fn attach(core: &mut Core, id: SessionId, opening: &Opening, expiry: Duration) {
+    let max = core.settings.max_inflight.max(1);
+    let is_durable = core.journal.is_durable() && !expiry.is_zero();
+    let Some(session) = core.sessions.get_mut(id) else { return };
+    session.connection = Some(opening.connection);
+    session.user = opening.user.clone();
+    session.is_asleep = false;
+    session.window = opening.window.clamp(1, max);
+    session.will = opening.will.clone().map(Box::new);
+    session.inflight.repeat();
+    let changed = session.expiry != expiry || !session.stored;
+    session.expiry = expiry;
+    if is_durable && changed {
+        session.stored = true;
+        let client = session.key.clone();
+        let user = session.user.clone();
+        core.journal.add(Change::Session { client, user, expiry });
     }
 }

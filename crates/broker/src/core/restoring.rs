@@ -33,7 +33,7 @@ impl Core {
         let mut reading = Reading::default();
         let mut unknown = 0;
         for change in changes {
-            if self.apply(now, &mut reading, change).is_none() {
+            if apply(self, now, &mut reading, change).is_none() {
                 unknown += 1;
             }
         }
@@ -54,119 +54,119 @@ impl Core {
         }
         unknown
     }
+}
 
-    fn apply(&mut self, now: Duration, reading: &mut Reading, change: Change) -> Option<()> {
-        match change {
-            Change::Message(publication) => {
-                self.last_id = self.last_id.max(publication.id);
-                reading.messages.insert(publication.id, publication);
-            }
-            Change::Session { client, user, expiry } => {
-                self.restore_session(now, client, user, expiry)
-            }
-            Change::SessionEnded { client } => {
-                let id = self.sessions.find(&client)?;
-                reading.entries.retain(|(of, _), _| *of != id);
-                self.end(now, id);
-                self.events.clear();
-            }
-            Change::Subscribed { client, subscription } => {
-                self.restore_subscription(self.sessions.find(&client)?, &subscription)?;
-            }
-            Change::Unsubscribed { client, filter } => {
-                self.unsubscribe(self.sessions.find(&client)?, &filter);
-            }
-            Change::Queued { .. } => self.restore_entry(reading, change)?,
-            Change::Flying { client, number, handle, received } => {
-                let id = self.sessions.find(&client)?;
-                let phase = if received { Phase::Received } else { Phase::Sent };
-                let waiting = reading.entries.get_mut(&(id, number))?;
-                waiting.flying = Some((NonZeroU16::new(handle)?, phase));
-            }
-            Change::Done { client, number } => {
-                reading.entries.remove(&(self.sessions.find(&client)?, number))?;
-            }
-            Change::Inbound { client, handle, open } => {
-                let id = self.sessions.find(&client)?;
-                let inbound = &mut self.sessions.get_mut(id)?.inbound;
-                if open {
-                    inbound.insert(handle)
-                } else {
-                    inbound.remove(&handle)
-                };
-            }
-            Change::Retained { message, .. } => {
-                self.retained.set(reading.messages.get(&message)?.clone());
-            }
-            Change::Cleared { topic } => {
-                self.retained.remove(&topic);
-            }
-            Change::Kept { protocol, key, value: Some(value) } => {
-                self.kept.insert((protocol, key), value);
-            }
-            Change::Kept { protocol, key, value: None } => {
-                self.kept.remove(&(protocol, key));
-            }
+fn apply(core: &mut Core, now: Duration, reading: &mut Reading, change: Change) -> Option<()> {
+    match change {
+        Change::Message(publication) => {
+            core.last_id = core.last_id.max(publication.id);
+            reading.messages.insert(publication.id, publication);
         }
-        Some(())
-    }
-
-    fn restore_session(
-        &mut self,
-        now: Duration,
-        client: ClientKey,
-        user: Option<Arc<str>>,
-        expiry: Duration,
-    ) {
-        let id = self
-            .sessions
-            .find(&client)
-            .unwrap_or_else(|| self.sessions.insert(Session::new(client, user, expiry)));
-        if let Some(session) = self.sessions.get_mut(id) {
-            session.expiry = expiry;
-            session.stored = true;
+        Change::Session { client, user, expiry } => {
+            restore_session(core, now, client, user, expiry)
         }
-        self.timers.set(Deadline::End(id), Some(now.saturating_add(expiry)));
+        Change::SessionEnded { client } => {
+            let id = core.sessions.find(&client)?;
+            reading.entries.retain(|(of, _), _| *of != id);
+            core.end(now, id);
+            core.events.clear();
+        }
+        Change::Subscribed { client, subscription } => {
+            restore_subscription(core, core.sessions.find(&client)?, &subscription)?;
+        }
+        Change::Unsubscribed { client, filter } => {
+            core.unsubscribe(core.sessions.find(&client)?, &filter);
+        }
+        Change::Queued { .. } => restore_entry(core, reading, change)?,
+        Change::Flying { client, number, handle, received } => {
+            let id = core.sessions.find(&client)?;
+            let phase = if received { Phase::Received } else { Phase::Sent };
+            let waiting = reading.entries.get_mut(&(id, number))?;
+            waiting.flying = Some((NonZeroU16::new(handle)?, phase));
+        }
+        Change::Done { client, number } => {
+            reading.entries.remove(&(core.sessions.find(&client)?, number))?;
+        }
+        Change::Inbound { client, handle, open } => {
+            let id = core.sessions.find(&client)?;
+            let inbound = &mut core.sessions.get_mut(id)?.inbound;
+            if open {
+                inbound.insert(handle)
+            } else {
+                inbound.remove(&handle)
+            };
+        }
+        Change::Retained { message, .. } => {
+            core.retained.set(reading.messages.get(&message)?.clone());
+        }
+        Change::Cleared { topic } => {
+            core.retained.remove(&topic);
+        }
+        Change::Kept { protocol, key, value: Some(value) } => {
+            core.kept.insert((protocol, key), value);
+        }
+        Change::Kept { protocol, key, value: None } => {
+            core.kept.remove(&(protocol, key));
+        }
     }
+    Some(())
+}
 
-    fn restore_subscription(&mut self, id: SessionId, subscription: &Subscription) -> Option<()> {
-        let (group, filter) = match shared(&subscription.filter).ok()? {
-            Some((group, filter)) => (Some(group), filter),
-            None => (None, subscription.filter.as_str()),
-        };
-        check_filter(filter).ok()?;
-        let granted = Granted {
-            grade: subscription.grade,
-            no_local: subscription.no_local,
-            as_published: subscription.as_published,
-            identifier: subscription.identifier,
-        };
-        let full = subscription.filter.as_str().into();
-        self.sessions.get_mut(id)?.subscriptions.insert(full, granted);
-        self.index.insert(filter, group, subscriber(id, granted));
-        Some(())
+fn restore_session(
+    core: &mut Core,
+    now: Duration,
+    client: ClientKey,
+    user: Option<Arc<str>>,
+    expiry: Duration,
+) {
+    let id = core
+        .sessions
+        .find(&client)
+        .unwrap_or_else(|| core.sessions.insert(Session::new(client, user, expiry)));
+    if let Some(session) = core.sessions.get_mut(id) {
+        session.expiry = expiry;
+        session.stored = true;
     }
+    core.timers.set(Deadline::End(id), Some(now.saturating_add(expiry)));
+}
 
-    fn restore_entry(&mut self, reading: &mut Reading, change: Change) -> Option<()> {
-        let Change::Queued { client, number, message, grade, retain, identifiers, shared } = change
-        else {
-            return None;
-        };
-        let id = self.sessions.find(&client)?;
-        let publication = reading.messages.get(&message)?.clone();
-        let session = self.sessions.get_mut(id)?;
-        session.last_number = session.last_number.max(number);
-        let entry = Entry {
-            number,
-            publication,
-            grade,
-            retain,
-            stored: true,
-            identifiers,
-            shared,
-            conflate: false,
-        };
-        reading.entries.insert((id, number), Waiting { entry, flying: None });
-        Some(())
-    }
+fn restore_subscription(core: &mut Core, id: SessionId, subscription: &Subscription) -> Option<()> {
+    let (group, filter) = match shared(&subscription.filter).ok()? {
+        Some((group, filter)) => (Some(group), filter),
+        None => (None, subscription.filter.as_str()),
+    };
+    check_filter(filter).ok()?;
+    let granted = Granted {
+        grade: subscription.grade,
+        no_local: subscription.no_local,
+        as_published: subscription.as_published,
+        identifier: subscription.identifier,
+    };
+    let full = subscription.filter.as_str().into();
+    core.sessions.get_mut(id)?.subscriptions.insert(full, granted);
+    core.index.insert(filter, group, subscriber(id, granted));
+    Some(())
+}
+
+fn restore_entry(core: &mut Core, reading: &mut Reading, change: Change) -> Option<()> {
+    let Change::Queued { client, number, message, grade, retain, identifiers, shared } = change
+    else {
+        return None;
+    };
+    let id = core.sessions.find(&client)?;
+    let publication = reading.messages.get(&message)?.clone();
+    let session = core.sessions.get_mut(id)?;
+    session.last_number = session.last_number.max(number);
+    let entry = Entry {
+        number,
+        publication,
+        grade,
+        retain,
+        stored: true,
+        identifiers,
+        shared,
+        conflate: false,
+    };
+    reading.entries.insert((id, number), Waiting { entry, flying: None });
+    Some(())
 }

@@ -34,7 +34,7 @@ impl Core {
         if !self.settings.access.may_subscribe(user, name, filter) {
             return Err(Refusal::NotAuthorized);
         }
-        self.add_subscription(id, subscription, false)
+        add_subscription(self, id, subscription, false)
     }
 
     /// The same for a session of an adapter's own, which sees itself to who may get what comes.
@@ -46,48 +46,7 @@ impl Core {
         id: SessionId,
         subscription: Subscription,
     ) -> Result<Grade, Refusal> {
-        self.add_subscription(id, subscription, true)
-    }
-
-    fn add_subscription(
-        &mut self,
-        id: SessionId,
-        subscription: Subscription,
-        is_trusted: bool,
-    ) -> Result<Grade, Refusal> {
-        let (group, filter) = parts(&subscription)?;
-        let settings = &self.settings;
-        let Some(session) = self.sessions.get_mut(id) else { return Err(Refusal::Closing) };
-        session.is_trusted |= is_trusted;
-        let full: Arc<str> = subscription.filter.as_str().into();
-        let is_new = !session.subscriptions.contains_key(&full);
-        if is_new && session.subscriptions.len() >= settings.max_subscriptions {
-            let limit = settings.max_subscriptions as u64;
-            return Err(Refusal::Quota { what: "max_subscriptions", limit });
-        }
-        let granted = Granted {
-            grade: subscription.grade,
-            no_local: subscription.no_local,
-            as_published: subscription.as_published,
-            identifier: subscription.identifier,
-        };
-        session.subscriptions.insert(full, granted);
-        // Shared subscriptions get nothing that is retained (MQTT 5 §4.8.2).
-        let wants = match subscription.handling {
-            RetainHandling::Always => true,
-            RetainHandling::IfNew => is_new,
-            RetainHandling::Never => false,
-        };
-        if wants && group.is_none() && session.walks.len() < MAX_WALKS {
-            session.walks.push(Walk { filter: filter.into(), granted, after: None });
-        }
-        self.index.insert(filter, group, subscriber(id, granted));
-        if session.stored {
-            let client = session.key.clone();
-            self.journal.add(Change::Subscribed { client, subscription });
-        }
-        self.poke(id);
-        Ok(granted.grade)
+        add_subscription(self, id, subscription, true)
     }
 
     /// Ends a subscription; whether there was one.
@@ -120,6 +79,47 @@ impl Core {
     pub fn filters(&self, id: SessionId) -> impl Iterator<Item = &Arc<str>> {
         self.sessions.get(id).into_iter().flat_map(|session| session.subscriptions.keys())
     }
+}
+
+fn add_subscription(
+    core: &mut Core,
+    id: SessionId,
+    subscription: Subscription,
+    is_trusted: bool,
+) -> Result<Grade, Refusal> {
+    let (group, filter) = parts(&subscription)?;
+    let settings = &core.settings;
+    let Some(session) = core.sessions.get_mut(id) else { return Err(Refusal::Closing) };
+    session.is_trusted |= is_trusted;
+    let full: Arc<str> = subscription.filter.as_str().into();
+    let is_new = !session.subscriptions.contains_key(&full);
+    if is_new && session.subscriptions.len() >= settings.max_subscriptions {
+        let limit = settings.max_subscriptions as u64;
+        return Err(Refusal::Quota { what: "max_subscriptions", limit });
+    }
+    let granted = Granted {
+        grade: subscription.grade,
+        no_local: subscription.no_local,
+        as_published: subscription.as_published,
+        identifier: subscription.identifier,
+    };
+    session.subscriptions.insert(full, granted);
+    // Shared subscriptions get nothing that is retained (MQTT 5 §4.8.2).
+    let wants = match subscription.handling {
+        RetainHandling::Always => true,
+        RetainHandling::IfNew => is_new,
+        RetainHandling::Never => false,
+    };
+    if wants && group.is_none() && session.walks.len() < MAX_WALKS {
+        session.walks.push(Walk { filter: filter.into(), granted, after: None });
+    }
+    core.index.insert(filter, group, subscriber(id, granted));
+    if session.stored {
+        let client = session.key.clone();
+        core.journal.add(Change::Subscribed { client, subscription });
+    }
+    core.poke(id);
+    Ok(granted.grade)
 }
 
 /// The group, if it is a shared one, and the filter.

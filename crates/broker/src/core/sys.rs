@@ -6,42 +6,40 @@ use super::Core;
 use crate::ids::Protocol;
 use crate::publication::Publication;
 
-impl Core {
-    /// Publishes the topics that brokers have come to share, retained.
-    pub(super) fn publish_sys(&mut self, now: Duration) {
-        let counts = self.counts;
-        let uptime = now.saturating_sub(self.started.unwrap_or(now)).as_secs();
-        let (topics, bytes) = self.retained();
-        let sessions = self.sessions.len() as u64;
-        let dropped: u64 = counts.dropped.iter().sum();
-        let version = concat!("longwire ", env!("CARGO_PKG_VERSION")).to_owned();
-        let of = |number: u64| number.to_string();
-        let values = [
-            ("version", version),
-            ("uptime", format!("{uptime} seconds")),
-            ("clients/total", of(sessions)),
-            ("clients/connected", of(counts.connected)),
-            ("clients/disconnected", of(sessions.saturating_sub(counts.connected))),
-            ("messages/received", of(counts.published)),
-            ("messages/sent", of(counts.delivered)),
-            ("publish/bytes/received", of(counts.published_bytes)),
-            ("publish/bytes/sent", of(counts.delivered_bytes)),
-            ("publish/messages/dropped", of(dropped)),
-            ("retained messages/count", of(topics as u64)),
-            ("store/messages/bytes", of((bytes + self.total_bytes) as u64)),
-            ("subscriptions/count", of(self.index.len() as u64)),
-        ];
-        for (name, value) in values {
-            let topic = format!("$SYS/broker/{name}");
-            let is_same =
-                self.retained.get(&topic).is_some_and(|known| known.payload == value.as_bytes());
-            if is_same {
-                continue;
-            }
-            let mut publication = Publication::new(Protocol::Broker, topic, value.into_bytes());
-            publication.retain = true;
-            // A bound of retained messages may refuse it, which is told when clients meet it.
-            let _ = self.publish(now, publication);
+/// Publishes the topics that brokers have come to share, retained.
+pub(super) fn publish_sys(core: &mut Core, now: Duration) {
+    let counts = core.counts;
+    let uptime = now.saturating_sub(core.started.unwrap_or(now)).as_secs();
+    let (topics, bytes) = core.retained();
+    let sessions = core.sessions.len() as u64;
+    let dropped: u64 = counts.dropped.iter().sum();
+    let version = concat!("longwire ", env!("CARGO_PKG_VERSION")).to_owned();
+    let of = |number: u64| number.to_string();
+    let values = [
+        ("version", version),
+        ("uptime", format!("{uptime} seconds")),
+        ("clients/total", of(sessions)),
+        ("clients/connected", of(counts.connected)),
+        ("clients/disconnected", of(sessions.saturating_sub(counts.connected))),
+        ("messages/received", of(counts.published)),
+        ("messages/sent", of(counts.delivered)),
+        ("publish/bytes/received", of(counts.published_bytes)),
+        ("publish/bytes/sent", of(counts.delivered_bytes)),
+        ("publish/messages/dropped", of(dropped)),
+        ("retained messages/count", of(topics as u64)),
+        ("store/messages/bytes", of((bytes + core.total_bytes) as u64)),
+        ("subscriptions/count", of(core.index.len() as u64)),
+    ];
+    for (name, value) in values {
+        let topic = format!("$SYS/broker/{name}");
+        let is_same =
+            core.retained.get(&topic).is_some_and(|known| known.payload == value.as_bytes());
+        if is_same {
+            continue;
         }
+        let mut publication = Publication::new(Protocol::Broker, topic, value.into_bytes());
+        publication.retain = true;
+        // A bound of retained messages may refuse it, which is told when clients meet it.
+        let _ = core.publish(now, publication);
     }
 }

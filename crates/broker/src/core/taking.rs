@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Core;
+use super::publishing::leaves;
 use crate::change::Change;
 use crate::event::Drop;
 use crate::ids::{SessionId, Ticket};
@@ -59,7 +60,7 @@ impl Core {
                 Again::Wait => true,
                 Again::Nothing => false,
             };
-            self.walk(now, id);
+            walk(self, now, id);
             let session = self.sessions.get_mut(id)?;
             let entry = session.queue.front().filter(|entry| {
                 let has_room = session.inflight.len() < usize::from(session.window);
@@ -75,81 +76,13 @@ impl Core {
             };
             if entry.publication.is_expired(now) {
                 let entry = session.queue.pop()?;
-                self.leaves(id, &entry, Drop::Expired);
+                leaves(self, id, &entry, Drop::Expired);
                 continue;
             }
             let entry = session.queue.pop()?;
             self.total_bytes = self.total_bytes.saturating_sub(entry.size_bytes());
-            if let Some(delivery) = self.fly(id, entry) {
+            if let Some(delivery) = fly(self, id, entry) {
                 return Some(Next::Publish(delivery));
-            }
-        }
-    }
-
-    /// A message leaves for the client; `None` if it has to be written first under which number.
-    fn fly(&mut self, id: SessionId, entry: Entry) -> Option<Delivery> {
-        self.counts.delivered += 1;
-        self.counts.delivered_bytes += entry.publication.payload.len() as u64;
-        if entry.grade == Grade::AtMostOnce {
-            return Some(delivery_of(entry));
-        }
-        let session = self.sessions.get_mut(id)?;
-        let (number, stored) = (entry.number, entry.stored);
-        let mut given = delivery(&entry, None, false);
-        let waits = waits(&entry);
-        let handle = if waits {
-            session.inflight.begin_after(entry, self.journal.open_ticket())?
-        } else {
-            session.inflight.begin(entry)?
-        };
-        given.handle = Some(handle);
-        if stored {
-            let (client, handle) = (session.key.clone(), handle.get());
-            self.journal.add(Change::Flying { client, number, handle, received: false });
-        }
-        (!waits).then_some(given)
-    }
-
-    /// Puts the next retained messages into the queue, if it is empty.
-    fn walk(&mut self, now: Duration, id: SessionId) {
-        loop {
-            let access = &self.settings.access;
-            let Some(session) = self.sessions.get_mut(id) else { return };
-            if session.walks.is_empty() || session.queue.len() > 0 {
-                return;
-            }
-            let Some(Walk { filter, granted, after }) = session.walks.first_mut() else { return };
-            match self.retained.step(now, filter, after.as_ref()) {
-                Step::Found(publication) => {
-                    *after = Some(publication.topic.clone());
-                    let (user, name) = (session.user.as_deref(), &*session.key.name);
-                    if !session.is_trusted && !access.may_receive(user, name, &publication.topic) {
-                        continue;
-                    }
-                    let granted = *granted;
-                    let entry = Entry {
-                        number: session.next_number(),
-                        grade: publication.grade.min(granted.grade),
-                        publication,
-                        retain: true,
-                        stored: false,
-                        identifiers: (granted.identifier > 0)
-                            .then(|| Box::from([granted.identifier])),
-                        shared: None,
-                        conflate: false,
-                    };
-                    self.total_bytes += entry.size_bytes();
-                    session.queue.push(entry);
-                    return;
-                }
-                // The rest of a long search is for the next time, after others.
-                Step::More(topic) => {
-                    *after = Some(topic);
-                    return;
-                }
-                Step::End => {
-                    session.walks.remove(0);
-                }
             }
         }
     }
@@ -259,6 +192,73 @@ impl Core {
     #[must_use]
     pub fn inbound_len(&self, id: SessionId) -> usize {
         self.sessions.get(id).map_or(0, |session| session.inbound.len())
+    }
+}
+
+/// A message leaves for the client; `None` if it has to be written first under which number.
+fn fly(core: &mut Core, id: SessionId, entry: Entry) -> Option<Delivery> {
+    core.counts.delivered += 1;
+    core.counts.delivered_bytes += entry.publication.payload.len() as u64;
+    if entry.grade == Grade::AtMostOnce {
+        return Some(delivery_of(entry));
+    }
+    let session = core.sessions.get_mut(id)?;
+    let (number, stored) = (entry.number, entry.stored);
+    let mut given = delivery(&entry, None, false);
+    let waits = waits(&entry);
+    let handle = if waits {
+        session.inflight.begin_after(entry, core.journal.open_ticket())?
+    } else {
+        session.inflight.begin(entry)?
+    };
+    given.handle = Some(handle);
+    if stored {
+        let (client, handle) = (session.key.clone(), handle.get());
+        core.journal.add(Change::Flying { client, number, handle, received: false });
+    }
+    (!waits).then_some(given)
+}
+
+/// Puts the next retained messages into the queue, if it is empty.
+fn walk(core: &mut Core, now: Duration, id: SessionId) {
+    loop {
+        let access = &core.settings.access;
+        let Some(session) = core.sessions.get_mut(id) else { return };
+        if session.walks.is_empty() || session.queue.len() > 0 {
+            return;
+        }
+        let Some(Walk { filter, granted, after }) = session.walks.first_mut() else { return };
+        match core.retained.step(now, filter, after.as_ref()) {
+            Step::Found(publication) => {
+                *after = Some(publication.topic.clone());
+                let (user, name) = (session.user.as_deref(), &*session.key.name);
+                if !session.is_trusted && !access.may_receive(user, name, &publication.topic) {
+                    continue;
+                }
+                let granted = *granted;
+                let entry = Entry {
+                    number: session.next_number(),
+                    grade: publication.grade.min(granted.grade),
+                    publication,
+                    retain: true,
+                    stored: false,
+                    identifiers: (granted.identifier > 0).then(|| Box::from([granted.identifier])),
+                    shared: None,
+                    conflate: false,
+                };
+                core.total_bytes += entry.size_bytes();
+                session.queue.push(entry);
+                return;
+            }
+            // The rest of a long search is for the next time, after others.
+            Step::More(topic) => {
+                *after = Some(topic);
+                return;
+            }
+            Step::End => {
+                session.walks.remove(0);
+            }
+        }
     }
 }
 

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use super::closing::will_is_due;
+use super::publishing::leaves;
+use super::sys::publish_sys;
 use super::{Core, Deadline};
 use crate::change::Change;
 use crate::event::Drop;
@@ -23,37 +26,37 @@ impl Core {
         }
         while let Some(deadline) = self.timers.pop(now) {
             match deadline {
-                Deadline::Will(id) => self.will_is_due(now, id),
+                Deadline::Will(id) => will_is_due(self, now, id),
                 Deadline::End(id) => self.end(now, id),
                 Deadline::Sweep => {
-                    self.sweep(now);
+                    sweep(self, now);
                     self.timers.set(Deadline::Sweep, Some(now.saturating_add(SWEEP_INTERVAL)));
                 }
                 Deadline::Sys => {
-                    self.publish_sys(now);
+                    publish_sys(self, now);
                     let next = now.saturating_add(self.settings.sys_interval);
                     self.timers.set(Deadline::Sys, Some(next));
                 }
             }
         }
     }
+}
 
-    fn sweep(&mut self, now: Duration) {
-        for publication in self.retained.take_expired(now) {
-            self.journal.add(Change::Cleared { topic: publication.topic.clone() });
-            self.tell_dropped(&publication, None, Drop::Expired);
-        }
-        let waiting: Vec<SessionId> = self
-            .sessions
-            .iter()
-            .filter(|(_, session)| session.queue.len() > 0)
-            .map(|(id, _)| id)
-            .collect();
-        for id in waiting {
-            let Some(session) = self.sessions.get_mut(id) else { continue };
-            for entry in session.queue.take_expired(now) {
-                self.leaves(id, &entry, Drop::Expired);
-            }
+fn sweep(core: &mut Core, now: Duration) {
+    for publication in core.retained.take_expired(now) {
+        core.journal.add(Change::Cleared { topic: publication.topic.clone() });
+        core.tell_dropped(&publication, None, Drop::Expired);
+    }
+    let waiting: Vec<SessionId> = core
+        .sessions
+        .iter()
+        .filter(|(_, session)| session.queue.len() > 0)
+        .map(|(id, _)| id)
+        .collect();
+    for id in waiting {
+        let Some(session) = core.sessions.get_mut(id) else { continue };
+        for entry in session.queue.take_expired(now) {
+            leaves(core, id, &entry, Drop::Expired);
         }
     }
 }
