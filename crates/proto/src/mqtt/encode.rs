@@ -8,7 +8,7 @@ use super::packet::{
     SubAck, Subscribe, UnsubAck, Unsubscribe,
 };
 use super::property::Properties;
-use super::reason::Reason;
+use super::reason::{Reason, Reasons};
 use super::text::{MAX_TEXT_BYTES, Text};
 use crate::Error;
 
@@ -38,9 +38,9 @@ impl Marks {
 ///
 /// # Errors
 ///
-/// [`Error::Caller`] for what no packet can say: properties that it cannot have, the packet
-/// identifier 0, no filters, an AUTH before MQTT 5; [`Error::Limit`] where a part is too long.
-/// `out` is then as it was.
+/// [`Error::Caller`] for what no packet can say: properties or reason codes that it cannot have, the
+/// packet identifier 0, no filters, an AUTH before MQTT 5; [`Error::Limit`] where a part is too
+/// long. `out` is then as it was.
 pub fn encode(packet: &Packet, version: Version, out: &mut Vec<u8>) -> Result<(), Error> {
     let before = out.len();
     let done = match packet {
@@ -166,9 +166,11 @@ fn whole(packet: &Packet, version: Version, out: &mut Vec<u8>) -> Result<(), Err
     match packet {
         Packet::Connect(connect) => push_connect(connect, out)?,
         Packet::ConnAck(connack) => push_connack(connack, version, out)?,
-        Packet::PubAck(ack) | Packet::PubRec(ack) | Packet::PubRel(ack) | Packet::PubComp(ack) => {
-            push_id(ack.id, out)?;
-            push_end(version, ack.reason, &ack.properties, Ids::ACK, out)?;
+        Packet::PubAck(ack) | Packet::PubRec(ack) => {
+            push_ack(ack, version, &Reasons::PUBACK, out)?;
+        }
+        Packet::PubRel(ack) | Packet::PubComp(ack) => {
+            push_ack(ack, version, &Reasons::PUBREL, out)?;
         }
         Packet::Subscribe(subscribe) => push_subscribe(subscribe, version, out)?,
         Packet::SubAck(suback) => push_suback(suback, version, out)?,
@@ -176,6 +178,7 @@ fn whole(packet: &Packet, version: Version, out: &mut Vec<u8>) -> Result<(), Err
         Packet::UnsubAck(unsuback) => push_unsuback(unsuback, version, out)?,
         Packet::Disconnect(disconnect) => {
             let Disconnect { reason, properties } = disconnect;
+            check_reason(*reason, version, &Reasons::DISCONNECT)?;
             push_end(version, *reason, properties, Ids::DISCONNECT, out)?;
         }
         Packet::Auth(auth) => push_auth(auth, version, out)?,
@@ -371,6 +374,7 @@ fn push_connect(connect: &Connect, out: &mut Vec<u8>) -> Result<(), Error> {
 
 /// MQTT 5 §3.2.
 fn push_connack(connack: &ConnAck, version: Version, out: &mut Vec<u8>) -> Result<(), Error> {
+    check_reason(connack.reason, version, &Reasons::CONNACK)?;
     // MQTT 5 §3.2.2.1.1, MQTT-3.2.2-6.
     let session_present = connack.session_present && !connack.reason.is_failure();
     out.push(u8::from(session_present && version != Version::V31));
@@ -407,19 +411,39 @@ fn options_byte(options: Options, version: Version) -> u8 {
     options.qos.bits() | flags | retain_handling << 4
 }
 
+/// MQTT 5 §3.4 to §3.7.
+fn push_ack(
+    ack: &Ack,
+    version: Version,
+    allowed: &Reasons,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    check_reason(ack.reason, version, allowed)?;
+    push_id(ack.id, out)?;
+    push_end(version, ack.reason, &ack.properties, Ids::ACK, out)
+}
+
+/// A packet has the reason codes that the standard has for it (MQTT 5 §2.4).
+fn check_reason(reason: Reason, version: Version, allowed: &Reasons) -> Result<(), Error> {
+    if version == Version::V5 && !allowed.has(reason) {
+        return Err(Error::Caller { what: "a reason code that this packet cannot have" });
+    }
+    Ok(())
+}
+
 /// There is one for each filter (MQTT 5 §3.9.3, §3.11.3).
-fn check_reasons(reasons: &[Reason]) -> Result<(), Error> {
+fn check_reasons(reasons: &[Reason], allowed: &Reasons) -> Result<(), Error> {
     if reasons.is_empty() {
         return Err(Error::Caller { what: "a SUBACK or UNSUBACK without a reason code" });
     }
-    Ok(())
+    reasons.iter().try_for_each(|reason| check_reason(*reason, Version::V5, allowed))
 }
 
 /// MQTT 5 §3.9.
 fn push_suback(suback: &SubAck, version: Version, out: &mut Vec<u8>) -> Result<(), Error> {
     push_id(suback.id, out)?;
     push_checked(&suback.properties, version, Ids::ACK, out)?;
-    check_reasons(&suback.reasons)?;
+    check_reasons(&suback.reasons, &Reasons::SUBACK)?;
     out.extend(suback.reasons.iter().map(|reason| match version {
         Version::V5 => reason.0,
         // MQTT 3.1.1 §3.9.3.
@@ -450,7 +474,7 @@ fn push_unsuback(unsuback: &UnsubAck, version: Version, out: &mut Vec<u8>) -> Re
     push_id(unsuback.id, out)?;
     push_checked(&unsuback.properties, version, Ids::ACK, out)?;
     if version == Version::V5 {
-        check_reasons(&unsuback.reasons)?;
+        check_reasons(&unsuback.reasons, &Reasons::UNSUBACK)?;
         out.extend(unsuback.reasons.iter().map(|reason| reason.0));
     }
     Ok(())
@@ -461,6 +485,7 @@ fn push_auth(auth: &Auth, version: Version, out: &mut Vec<u8>) -> Result<(), Err
     if version != Version::V5 {
         return Err(Error::Caller { what: "an AUTH before MQTT 5" });
     }
+    check_reason(auth.reason, version, &Reasons::AUTH)?;
     let is_bare = auth.reason == Reason::SUCCESS && auth.properties.is_empty();
     // MQTT 5 §3.15.2.2.2.
     if !is_bare && !auth.properties.has(Id::AUTHENTICATION_METHOD) {

@@ -82,6 +82,18 @@ impl Reason {
         self.0 >= 0x80
     }
 
+    /// Whether a DISCONNECT may have it (MQTT 5 §3.14.2.1).
+    #[must_use]
+    pub fn is_of_disconnect(self) -> bool {
+        Reasons::DISCONNECT.has(self)
+    }
+
+    /// Whether a PUBACK or PUBREC may have it (MQTT 5 §3.4.2.1, §3.5.2.1).
+    #[must_use]
+    pub fn is_of_puback(self) -> bool {
+        Reasons::PUBACK.has(self)
+    }
+
     /// What a return code of CONNACK says, before MQTT 5 (MQTT 3.1.1 §3.2.2.3); `None` where it is
     /// reserved.
     #[must_use]

@@ -7,7 +7,8 @@ use super::reason::Reason;
 /// Why bytes are no packet that may stand there: what to close the connection with (MQTT 5 §4.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The reason code of the CONNACK or DISCONNECT that says so.
+    /// The reason code of the CONNACK that says so; of a DISCONNECT see
+    /// [`Self::disconnect_reason`].
     pub reason: Reason,
     /// What was found, in one line.
     pub what: &'static str,
@@ -24,6 +25,13 @@ impl Refused {
     #[must_use]
     pub fn protocol(what: &'static str) -> Self {
         Self { reason: Reason::PROTOCOL_ERROR, what }
+    }
+
+    /// The reason code of the DISCONNECT that says so: the same, but for those of a CONNACK alone,
+    /// which come of a second CONNECT (MQTT 5 §3.1, MQTT-3.1.0-2).
+    #[must_use]
+    pub fn disconnect_reason(&self) -> Reason {
+        if self.reason.is_of_disconnect() { self.reason } else { Reason::PROTOCOL_ERROR }
     }
 
     /// Another reason code.

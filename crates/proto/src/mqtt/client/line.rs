@@ -67,13 +67,12 @@ impl Line {
 
     /// Writes an answer, without its reason string and user properties where the server does not
     /// take so much. What does not fit without them either is left out: no answer of a client is
-    /// so long that a server could be asked to take less.
-    pub(super) fn answer(&mut self, mut packet: Packet) {
-        if shorten(&mut packet, self.version, self.max_packet_bytes)
-            && encode(&packet, self.version, &mut self.gathered).is_ok()
-        {
-            self.has_written = true;
-        }
+    /// so long that a server could be asked to take less. Returns whether it is written.
+    pub(super) fn answer(&mut self, mut packet: Packet) -> bool {
+        let is_written = shorten(&mut packet, self.version, self.max_packet_bytes)
+            && encode(&packet, self.version, &mut self.gathered).is_ok();
+        self.has_written |= is_written;
+        is_written
     }
 
     /// Whether a packet has a length that the server takes (MQTT 5 §3.2.2.3.6, MQTT-3.2.2-15).

@@ -272,7 +272,7 @@ impl Client {
     /// The server sent what it may not send (MQTT 5 §4.13).
     fn refuse(&mut self, refused: Refused) {
         if self.line.version() == Version::V5 {
-            self.line.answer(Packet::Disconnect(Disconnect::new(refused.reason)));
+            self.line.answer(Packet::Disconnect(Disconnect::new(refused.disconnect_reason())));
         }
         self.close(Closed::Refused(refused));
     }
@@ -325,8 +325,10 @@ impl Client {
             return;
         }
         let wants_will = disconnect.reason == Reason::DISCONNECT_WITH_WILL;
-        if self.line.version() == Version::V5 || !wants_will {
-            self.line.answer(Packet::Disconnect(disconnect));
+        let is_said = self.line.version() == Version::V5 || !wants_will;
+        if is_said && !self.line.answer(Packet::Disconnect(disconnect)) {
+            // What cannot be said is left out: the will must not be published.
+            self.line.answer(Packet::Disconnect(Disconnect::default()));
         }
         self.close(Closed::Asked);
     }

@@ -97,7 +97,8 @@ pub enum Input {
     Accept {
         /// Of its [`Output::Message`].
         receipt: u64,
-        /// What the server is told; before MQTT 5 it is told nothing.
+        /// What the server hears of it; before MQTT 5 that it is taken. One that a PUBACK cannot
+        /// have (§3.4.2.1) leaves as Success or Unspecified error.
         reason: Reason,
     },
     /// The next step of an authentication that CONNECT began (MQTT 5 §4.12).

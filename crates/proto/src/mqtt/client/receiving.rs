@@ -155,6 +155,11 @@ impl Receiving {
     /// its QoS is 2; another the server sends again.
     pub(super) fn accept(&mut self, receipt: u64, reason: Reason, line: &mut Line) {
         let Some((id, qos)) = self.handed_out.remove(&receipt) else { return };
+        let reason = match reason.is_of_puback() {
+            true => reason,
+            false if reason.is_failure() => Reason::UNSPECIFIED_ERROR,
+            false => Reason::SUCCESS,
+        };
         if qos == Qos::ExactlyOnce && reason.is_failure() {
             // MQTT 5 §4.3.3: such a PUBREC is the end of it.
             self.exact.remove(&id);

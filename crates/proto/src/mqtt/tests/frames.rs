@@ -94,7 +94,9 @@ fn return_codes_are_reason_codes() {
     assert_eq!(Reason::QUOTA_EXCEEDED.to_string(), "Quota exceeded (0x97)");
     assert_eq!(Reason(0x7f).to_string(), "reason code 0x7f");
     for version in [Version::V31, Version::V311] {
-        let ack = ConnAck { reason: Reason::QUOTA_EXCEEDED, ..ConnAck::default() };
+        // MQTT-3.2.2-6: who is not let in has no session.
+        let (session_present, reason) = (true, Reason::QUOTA_EXCEEDED);
+        let ack = ConnAck { session_present, reason, ..ConnAck::default() };
         let bytes = super::bytes_of(version, &Packet::ConnAck(ack));
         assert_eq!(bytes, b"\x20\x02\x00\x03");
         same(version, &bytes);

@@ -315,6 +315,12 @@ fn what_cannot_be_said() {
         Packet::Unsubscribe(Unsubscribe { id: 1, ..Unsubscribe::default() }),
         Packet::SubAck(SubAck { id: 1, ..SubAck::default() }),
         Packet::UnsubAck(UnsubAck { id: 1, ..UnsubAck::default() }),
+        Packet::PubAck(Ack::new(1, Reason::SESSION_TAKEN_OVER)),
+        Packet::PubComp(Ack::new(1, Reason::QUOTA_EXCEEDED)),
+        Packet::ConnAck(ConnAck { reason: Reason::SESSION_TAKEN_OVER, ..ConnAck::default() }),
+        Packet::SubAck(SubAck { id: 1, reasons: vec![Reason(3)], ..SubAck::default() }),
+        Packet::UnsubAck(UnsubAck { id: 1, reasons: vec![Reason(1)], ..UnsubAck::default() }),
+        Packet::Disconnect(Disconnect::new(Reason::UNSUPPORTED_PROTOCOL_VERSION)),
         Packet::Auth(Auth { reason: Reason::CONTINUE_AUTHENTICATION, ..Auth::default() }),
     ] {
         assert!(encode(&packet, Version::V5, &mut out).is_err(), "{packet:?}");

@@ -222,6 +222,10 @@ fn answers_are_in_the_order_of_messages() {
     let (packets, _) = bench.input(input);
     let last = Packet::PubAck(Ack::new(9, Reason::SUCCESS));
     assert_eq!(packets, [Packet::PubRec(refused), last]);
+    // No PUBACK has such a reason (MQTT 5 §3.4.2.1).
+    let fourth = receipt(&bench.packet(&from_server(10, Qos::AtLeastOnce, false)).1);
+    let input = Input::Accept { receipt: fourth, reason: Reason::SERVER_BUSY };
+    assert_eq!(bench.input(input).0, [Packet::PubAck(Ack::new(10, Reason::UNSPECIFIED_ERROR))]);
     // The identifier is free again (MQTT 5 §4.3.3).
     receipt(&bench.packet(&from_server(8, Qos::AtLeastOnce, false)).1);
 }
@@ -434,6 +438,10 @@ fn connections_end() {
     assert_eq!(packets, [Packet::Disconnect(Disconnect::default())]);
     assert_eq!(reports, [Output::Closed(Closed::Asked)]);
     assert_eq!(bench.input(Input::Disconnected), (vec![], vec![]));
+    bench.reopen(ConnAck::default());
+    let wrong = Disconnect::new(Reason::BANNED);
+    let (packets, _) = bench.input(Input::Disconnect(wrong));
+    assert_eq!(packets, [Packet::Disconnect(Disconnect::default())]);
 
     let taken = Disconnect::new(Reason::SESSION_TAKEN_OVER);
     bench.reopen(ConnAck::default());
@@ -456,6 +464,10 @@ fn connections_end() {
         assert!(matches!(closed(&reports), Closed::Refused(_)), "{wrong:?}");
         assert!(matches!(packets[..], [Packet::Disconnect(_)]));
     }
+    // MQTT 5 §3.14.2.1: not with the reason that a CONNACK would have.
+    bench.reopen(ConnAck::default());
+    let (packets, _) = bench.input(Input::Bytes(Bytes::from_static(b"\x10\x07\0\x04MQTT\x09")));
+    assert_eq!(packets, [Packet::Disconnect(Disconnect::new(Reason::PROTOCOL_ERROR))]);
     bench.reopen(ConnAck::default());
     let (packets, _) = bench.input(Input::Bytes(Bytes::from_static(b"\x30\x80\x80\x80\x80")));
     assert_eq!(packets, [Packet::Disconnect(Disconnect::new(Reason::MALFORMED_PACKET))]);
