@@ -58,7 +58,8 @@ proptest! {
             prop_assert!(world.sessions() <= 3 + 2);
             if !is_known && how > 0 {
                 prop_assert!(world.sent.len() <= 1);
-                prop_assert!(world.sent.iter().all(|(_, _, sent)| sent.len() <= bytes.len().max(3)));
+                let longest = bytes.len().max(3);
+                prop_assert!(world.sent.iter().all(|(_, _, sent)| sent.len() <= longest));
             }
             world.sent.clear();
             world.events.clear();
