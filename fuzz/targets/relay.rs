@@ -269,6 +269,7 @@ impl<'a> Life<'a> {
             backlog_bytes: u64::from(number()) << 8,
             idle: Duration::from_micros(u64::from(number()) << 12),
             repairs: number() % 2 == 1,
+            lockstep: number() % 2 == 1,
             incoming_loss_ppm: Some(number() << 8),
         }
     }

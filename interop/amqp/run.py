@@ -9,7 +9,7 @@ import time
 import uuid
 
 import paho.mqtt.client as mqtt
-from proton import Message, symbol, ulong
+from proton import Described, Message, symbol, ulong
 from proton.reactor import AtLeastOnce, AtMostOnce, Container, DurableSubscription, Filter
 from proton.utils import BlockingConnection, LinkDetached
 
@@ -192,7 +192,7 @@ def refusals(port):
             lambda: connection.create_receiver("a/#/b"))
     refused("a filter that is not known is refused", "amqp:not-implemented",
             lambda: connection.create_receiver("a", options=Filter(
-                {symbol("x"): ulong(5)})))
+                {symbol("x"): Described(ulong(5), "y")})))
     connection.close()
 
 

@@ -85,7 +85,8 @@ public class Client {
 
     static void acknowledgements(Connection connection) throws Exception {
         Channel channel = connection.createChannel();
-        String queue = channel.queueDeclare().getQueue();
+        // One that does not go with its consumer.
+        String queue = channel.queueDeclare("java-acknowledgements", false, true, false, null).getQueue();
         channel.basicQos(10);
         BlockingQueue<Long> tags = new LinkedBlockingQueue<>();
         DeliverCallback deliver = (tag, delivery) -> tags.add(delivery.getEnvelope().getDeliveryTag());

@@ -25,6 +25,8 @@ UPLOAD = bytes(i * 11 % 253 for i in range(50_000))
 # Of one step: all of them together take much less than a minute.
 MAX_STEP_S = 20
 MAX_START_S = 10
+# For documentation (RFC 6676 §2).
+GROUP = "233.252.0.1"
 FAILED = []
 
 
@@ -180,6 +182,35 @@ def of_aiocoap():
         check("aiocoap server: post is 4.05", status == 1 and "4.05" in why, why)
 
 
+def of_group():
+    """Our client, and libcoap's server in a group, on the loopback interface."""
+    port = free_port()
+    group = f"coap://{GROUP}:{port}"
+    # Bound to an address it would hear no group.
+    with process(SERVER, "-p", str(port), "-g", GROUP, "-G", "lo"):
+        wait_for(f"coap://127.0.0.1:{port}")
+        gather = ("--interface", "127.0.0.1", "--gather", "7 s")
+        status, body, why = coap("discover", group, *gather)
+        good = status == 0 and f"127.0.0.1:{port} </time>".encode() in body
+        check("libcoap server: discover it in a group", good, (body, why))
+        status, _, why = coap("put", group + "/x", "--payload", "1", *gather)
+        check("a group is not asked to change", status == 2 and "group" in why, why)
+
+
+def by_group():
+    """libcoap's client, and our gateway in a group."""
+    port = free_port()
+    at = ("gateway", "--listen", "127.0.0.1:0", "--allow", "http://127.0.0.1:9")
+    group = ("--coap", f"127.0.0.1:{port}", "--coap-multicast", GROUP)
+    with process(LONGWIRE, *at, *group):
+        wait_for(f"coap://127.0.0.1:{port}")
+        ask = ("-N", "-a", "127.0.0.1", "-m", "get")
+        body, why = libcoap(*ask, f"coap://{GROUP}:{port}/.well-known/core")
+        check("libcoap client: our gateway in a group", b"</.well-known/core>" in body, (body, why))
+        body, why = libcoap(*ask, f"coap://{GROUP}:{port}/elsewhere")
+        check("libcoap client: no error of a group", not body and "4.0" not in why, (body, why))
+
+
 def by_libcoap(gateway, origin):
     """libcoap's client through our gateway."""
     by = ("-P", gateway)
@@ -279,6 +310,8 @@ def by_clients():
 if __name__ == "__main__":
     of_libcoap()
     of_aiocoap()
+    of_group()
+    by_group()
     by_clients()
     print(f"{len(FAILED)} failed" if FAILED else "all ok")
     sys.exit(1 if FAILED else 0)

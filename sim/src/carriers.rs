@@ -37,6 +37,8 @@ pub(crate) struct Link {
     greeted: bool,
     /// Streams over datagrams.
     is_quic: bool,
+    /// Frames over bytes.
+    is_stream: bool,
     ab: Pipe,
     ba: Pipe,
 }
@@ -84,6 +86,7 @@ impl World {
         }
         let kind_of = self.kinds.get(kind.0);
         let is_quic = kind_of.is_some_and(|kind| kind.name == Kind::QUIC.name);
+        let is_stream = kind_of.is_some_and(|kind| kind.name == Kind::STREAM.name);
         if let Some(until) = self.blocked.and_then(|it| it.until(self.now)).filter(|_| is_quic) {
             return self.dial_meets_outage((edge, carrier, kind), until);
         }
@@ -97,7 +100,18 @@ impl World {
             ba.goes_down(from, until);
         }
         let (edge_up, gateway_up, greeted) = (true, true, false);
-        let link = Link { edge, gateway, carrier, edge_up, gateway_up, greeted, is_quic, ab, ba };
+        let link = Link {
+            edge,
+            gateway,
+            carrier,
+            edge_up,
+            gateway_up,
+            greeted,
+            is_quic,
+            is_stream,
+            ab,
+            ba,
+        };
         self.links.push(link);
         if self.moods.breaks && at < MAX_BREAKS {
             let (usual, soon) = MAX_BREAK_MS;
@@ -146,7 +160,7 @@ impl World {
     pub(crate) fn transmit(&mut self, from: NodeId, carrier: CarrierId, bytes: Bytes) {
         let Some(at) = self.link_of(from, carrier) else { return };
         let link = &mut self.links[at];
-        if link.edge == from && !link.greeted {
+        if link.edge == from && !link.greeted && link.is_stream {
             self.ahead += requests(&bytes);
         }
         let (pipe, to) = match self.nodes[from].role {

@@ -52,6 +52,9 @@ impl World {
         if expects_continue {
             fields.push(("expect".into(), "100-continue".into()));
         }
+        if body.len > 0 && !tunnel && self.random.once_in(2) {
+            fields.push(("content-length".into(), body.len.to_string().into()));
+        }
         let request = bhttp::Request {
             method: method.into(),
             scheme: "http".into(),

@@ -187,7 +187,7 @@ impl World {
             blocked: None,
             tight: random.once_in(4),
             encoding: Encoding::of(encodings[at]).unwrap_or_else(|_| Encoding::auto()),
-            kinds: match seed % 6 {
+            kinds: match seed % 8 {
                 _ if !moods.datagrams => vec![Kind::STREAM],
                 0 if moods.blocked => vec![Kind::STREAM, Kind::BURST],
                 4 if moods.blocked => vec![Kind::STREAM, Kind::QUIC],
@@ -195,6 +195,8 @@ impl World {
                 1 | 2 => vec![Kind::STREAM, Kind::BURST],
                 3 => vec![Kind::STREAM, datagram::KIND],
                 4 => vec![Kind::QUIC],
+                6 => vec![Kind::COAP, Kind::STREAM],
+                7 => vec![Kind::COAP_TCP, Kind::STREAM],
                 _ => vec![Kind::STREAM, Kind::QUIC],
             },
             random,
@@ -417,6 +419,7 @@ impl World {
             backlog_bytes,
             idle: Duration::from_micros(random.magnitude(24)),
             repairs: random.once_in(4),
+            lockstep: random.once_in(4),
             incoming_loss_ppm: random.once_in(4).then(|| number(random, 24)),
         };
         let input = Input::Transport { carrier, transport };

@@ -117,7 +117,7 @@ fn outages_shorter_than_anybodys_patience_cost_nothing_but_time() {
 }
 
 /// The carriers over datagrams, alone and beside the stream: burst, QUIC, and one that no file of
-/// the relay knows of.
+/// the relay knows of. CoAP, over datagrams and bytes, is beside a stream in some worlds too.
 #[test]
 fn carriers_over_datagrams_take_their_share_and_lose_nothing() {
     let report = live(0..seeds() / 4, Moods { datagrams: true, ..CALM });

@@ -13,12 +13,14 @@ use crate::amqp091::{self, Amqp091, BRIDGE_CONNECTION};
 use crate::change::Change;
 use crate::core::Core;
 use crate::event::Event;
+use crate::http::{Asked, Posted};
 use crate::ids::{ConnectionId, Protocol, SessionId, Ticket};
 use crate::mqtt::{self, Mqtt};
 use crate::mqttsn::{self, MqttSn};
 use crate::mqttudp::{self, MqttUdp};
 use crate::outputs::{Context, Output, Outputs};
 use crate::settings::Settings;
+use crate::wsn::{self, Wsn};
 
 /// What comes in.
 #[derive(Clone, Debug)]
@@ -67,6 +69,10 @@ pub enum Input {
         /// The user, `None` for those who need no name; an error for those who are not let in.
         user: Result<Option<Arc<str>>, ()>,
     },
+    /// A request of HTTP came; its answer is an [`Output::Answer`].
+    Asked(Asked),
+    /// What came of an [`Output::Post`].
+    Posted(Posted),
     /// Changes have been written.
     Persisted {
         /// Which.
@@ -89,6 +95,7 @@ pub struct Broker {
     amqp091: Amqp091,
     mqtt_sn: MqttSn,
     mqtt_udp: MqttUdp,
+    wsn: Option<Wsn>,
     woken_for: Option<Option<Duration>>,
 }
 
@@ -106,6 +113,7 @@ impl Broker {
             amqp091: Amqp091::new(amqp091::Settings::default()),
             mqtt_sn: MqttSn::new(mqttsn::Settings::default()),
             mqtt_udp: MqttUdp::new(mqttudp::Settings::default()),
+            wsn: None,
             woken_for: None,
         }
     }
@@ -115,6 +123,26 @@ impl Broker {
     pub fn with_amqp(mut self, settings: amqp::Settings) -> Self {
         self.amqp = Amqp::new(settings);
         self
+    }
+
+    /// The same broker that listens to MQTT-SN too, before any input.
+    #[must_use]
+    pub fn with_mqtt_sn(mut self, settings: mqttsn::Settings) -> Self {
+        self.mqtt_sn = MqttSn::new(settings);
+        self
+    }
+
+    /// The same broker that listens to MQTT/UDP too, before any input.
+    #[must_use]
+    pub fn with_mqtt_udp(mut self, settings: mqttudp::Settings) -> Self {
+        self.mqtt_udp = MqttUdp::new(settings);
+        self
+    }
+
+    /// The core, to be changed as an adapter would.
+    #[cfg(test)]
+    pub(crate) fn core_mut(&mut self) -> &mut Core {
+        &mut self.core
     }
 
     /// Takes what a store has kept, before any input. Returns how many changes named what it does
@@ -133,30 +161,17 @@ impl Broker {
         self
     }
 
-    /// The same broker that listens to MQTT-SN too, before any input.
-    #[must_use]
-    pub fn with_mqtt_sn(mut self, settings: mqttsn::Settings) -> Self {
-        self.mqtt_sn = MqttSn::new(settings);
-        self
-    }
-
-    /// The same broker that listens to MQTT/UDP too, before any input.
-    #[must_use]
-    pub fn with_mqtt_udp(mut self, settings: mqttudp::Settings) -> Self {
-        self.mqtt_udp = MqttUdp::new(settings);
-        self
+    /// Speaks WS-Notification from now on; to be called behind [`Self::restore`].
+    pub fn serve_wsn(&mut self, now: Duration, settings: wsn::Settings) {
+        self.wsn = Some(Wsn::new(settings));
+        self.with_wsn(now, |wsn, context| wsn.restore(context));
+        self.settle(now);
     }
 
     /// What all protocols share.
     #[must_use]
     pub fn core(&self) -> &Core {
         &self.core
-    }
-
-    /// The same, to be changed as an adapter would.
-    #[cfg(test)]
-    pub(crate) fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
     }
 
     /// Takes settings that changed.
@@ -184,15 +199,25 @@ impl Broker {
         if let Some((ticket, changes)) = self.core.next_batch() {
             return Some(Output::Persist { ticket, changes });
         }
-        let wake_at =
-            [self.core.wake_at(), self.mqtt.wake_at(), self.amqp.wake_at(), self.amqp091.wake_at()];
-        let datagrams = [self.mqtt_sn.wake_at(), self.mqtt_udp.wake_at()];
-        let wake_at = wake_at.into_iter().chain(datagrams).flatten().min();
+        let wake_at = self.wake_at();
         if self.woken_for != Some(wake_at) {
             self.woken_for = Some(wake_at);
             return Some(Output::WakeAt(wake_at));
         }
         None
+    }
+
+    fn wake_at(&self) -> Option<Duration> {
+        let all = [
+            self.core.wake_at(),
+            self.mqtt.wake_at(),
+            self.amqp.wake_at(),
+            self.amqp091.wake_at(),
+            self.mqtt_sn.wake_at(),
+            self.mqtt_udp.wake_at(),
+            self.wsn.as_ref().and_then(Wsn::wake_at),
+        ];
+        all.into_iter().flatten().min()
     }
 
     fn dispatch(&mut self, now: Duration, input: Input) {
@@ -210,12 +235,11 @@ impl Broker {
                 }
             }
             Input::Datagram { listener, from, bytes } => {
-                let (core, outputs) = (&mut self.core, &mut self.outputs);
-                let mut context = Context { now, core, outputs };
-                if self.mqtt_sn.listens(listener) {
-                    self.mqtt_sn.received(&mut context, listener, from, &bytes);
+                let (mqtt_sn, mqtt_udp, mut context) = self.datagrams(now);
+                if mqtt_sn.listens(listener) {
+                    mqtt_sn.received(&mut context, listener, from, &bytes);
                 } else {
-                    self.mqtt_udp.received(&mut context, listener, from, &bytes);
+                    mqtt_udp.received(&mut context, listener, from, &bytes);
                 }
             }
             Input::Sent { connection, bytes } => {
@@ -238,28 +262,32 @@ impl Broker {
                     adapter.known(&mut context, connection, user);
                 }
             }
+            Input::Asked(asked) => self.with_wsn(now, |wsn, context| wsn.ask(context, &asked)),
+            Input::Posted(posted) => {
+                self.with_wsn(now, |wsn, context| wsn.posted(context, &posted));
+            }
             Input::Persisted { ticket } => {
                 self.core.persisted(ticket);
                 self.for_all(now, |adapter, context| adapter.committed(context));
-                let (core, outputs) = (&mut self.core, &mut self.outputs);
-                let mut context = Context { now, core, outputs };
-                self.mqtt_sn.committed(&mut context);
-                self.mqtt_udp.committed(&mut context);
+                let (mqtt_sn, mqtt_udp, mut context) = self.datagrams(now);
+                mqtt_sn.committed(&mut context);
+                mqtt_udp.committed(&mut context);
+                self.with_wsn(now, |wsn, context| wsn.committed(context));
             }
             Input::Wake => {
                 self.woken_for = None;
                 self.core.wake(now);
                 self.for_all(now, |adapter, context| adapter.wake(context));
-                let (core, outputs) = (&mut self.core, &mut self.outputs);
-                let mut context = Context { now, core, outputs };
-                self.mqtt_sn.wake(&mut context);
-                self.mqtt_udp.wake(&mut context);
+                let (mqtt_sn, mqtt_udp, mut context) = self.datagrams(now);
+                mqtt_sn.wake(&mut context);
+                mqtt_udp.wake(&mut context);
+                self.with_wsn(now, |wsn, context| wsn.wake(context));
             }
             Input::Close => {
                 self.core.set_closing();
                 self.for_all(now, |adapter, context| adapter.close(context));
-                let (core, outputs) = (&mut self.core, &mut self.outputs);
-                self.mqtt_sn.close(&mut Context { now, core, outputs });
+                let (mqtt_sn, _, mut context) = self.datagrams(now);
+                mqtt_sn.close(&mut context);
             }
         }
     }
@@ -267,19 +295,33 @@ impl Broker {
     /// Gives those who have something what they have room for.
     fn settle(&mut self, now: Duration) {
         while let Some((session, connection)) = self.core.next_ready() {
-            if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
-                adapter.deliver(&mut context, session, connection);
-                continue;
-            }
-            // Those over datagrams number their own connections.
             let protocol = self.speaks(session);
-            let (core, outputs) = (&mut self.core, &mut self.outputs);
-            let mut context = Context { now, core, outputs };
+            let (mqtt_sn, mqtt_udp, mut context) = self.datagrams(now);
             match protocol {
-                Some(Protocol::MqttSn) => self.mqtt_sn.deliver(&mut context, session, connection),
-                Some(Protocol::MqttUdp) => self.mqtt_udp.deliver(&mut context, session, connection),
-                _ => {}
+                Some(Protocol::MqttSn) => mqtt_sn.deliver(&mut context, session, connection),
+                Some(Protocol::MqttUdp) => mqtt_udp.deliver(&mut context, session, connection),
+                Some(Protocol::Wsn) => {
+                    self.with_wsn(now, |wsn, context| wsn.deliver(context, connection));
+                }
+                _ => {
+                    if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
+                        adapter.deliver(&mut context, session, connection);
+                    }
+                }
             }
+        }
+    }
+
+    /// The adapters of protocols over datagrams.
+    fn datagrams(&mut self, now: Duration) -> (&mut MqttSn, &mut MqttUdp, Context<'_>) {
+        let Self { core, outputs, mqtt_sn, mqtt_udp, .. } = self;
+        (mqtt_sn, mqtt_udp, Context { now, core, outputs })
+    }
+
+    fn with_wsn(&mut self, now: Duration, does: impl FnOnce(&mut Wsn, &mut Context<'_>)) {
+        if let Some(wsn) = &mut self.wsn {
+            let core = &mut self.core;
+            does(wsn, &mut Context { now, core, outputs: &mut self.outputs });
         }
     }
 

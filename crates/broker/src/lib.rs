@@ -30,6 +30,7 @@ mod change;
 mod core;
 mod event;
 mod filter;
+mod http;
 mod ids;
 mod index;
 mod mqtt;
@@ -42,6 +43,7 @@ mod retained;
 mod rules;
 mod session;
 mod settings;
+mod wsn;
 
 pub use access::{Access, Action, Rule as AccessRule};
 pub use amqp::Settings as AmqpSettings;
@@ -53,6 +55,7 @@ pub use event::{Counts, Drop, Event};
 pub use filter::{
     MAX_LEVELS, MAX_TOPIC_BYTES, check_filter, check_name, covers, matches, overlap, shared,
 };
+pub use http::{Answer, Asked, Post, Posted};
 pub use ids::{ClientKey, ConnectionId, Protocol, SessionId, Ticket};
 pub use mqtt::Settings as MqttSettings;
 pub use mqttsn::{
@@ -68,3 +71,4 @@ pub use refusal::Refusal;
 pub use rules::{Rule, Rules};
 pub use session::{RetainHandling, Subscription, Will};
 pub use settings::{Overflow, Settings};
+pub use wsn::{Mount, NodeId, Settings as WsnSettings, Tree, XPathError, XPathFilter};

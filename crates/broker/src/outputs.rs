@@ -9,6 +9,7 @@ use bytes::Bytes;
 use crate::change::Change;
 use crate::core::Core;
 use crate::event::Event;
+use crate::http::{Answer, Post};
 use crate::ids::{ConnectionId, Ticket};
 
 /// Bytes that a connection may have on their way before its client gets more: as much as a socket
@@ -41,6 +42,10 @@ pub enum Output {
         /// Which.
         connection: ConnectionId,
     },
+    /// A request of HTTP has its answer.
+    Answer(Answer),
+    /// A request of HTTP is to be made; the answer is [`crate::Input::Posted`].
+    Post(Post),
     /// Somebody is to be recognized; the answer is [`crate::Input::Known`].
     Login(Login),
     /// Changes are to be written, all or none; the answer is [`crate::Input::Persisted`].
@@ -170,6 +175,16 @@ impl Outputs {
     /// Sends a datagram.
     pub fn datagram(&mut self, listener: u16, to: SocketAddr, bytes: impl Into<Bytes>) {
         self.others.push_back(Output::Datagram { listener, to, bytes: bytes.into() });
+    }
+
+    /// Answers a request of HTTP.
+    pub fn answer(&mut self, answer: Answer) {
+        self.others.push_back(Output::Answer(answer));
+    }
+
+    /// Makes a request of HTTP.
+    pub fn post(&mut self, post: Post) {
+        self.others.push_back(Output::Post(post));
     }
 
     /// Asks who somebody is.

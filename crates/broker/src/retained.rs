@@ -41,6 +41,11 @@ impl Retained {
         self.bytes
     }
 
+    /// Topics that have one, in the order of their bytes.
+    pub(crate) fn topics(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.topics.keys()
+    }
+
     /// The present value of a topic.
     pub(crate) fn get(&self, topic: &str) -> Option<&Arc<Publication>> {
         self.topics.get(topic)

@@ -1,6 +1,8 @@
 //! Clients, their connections and the broker fail at any moment: what was acknowledged arrives, of
 //! grade 1 at least once, of grade 2 once, in order.
 
+#![allow(clippy::unwrap_used)] // Tests.
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -118,7 +120,7 @@ impl Client {
 
     fn publish(&mut self) {
         self.next += 1;
-        let qos = if self.next % 2 == 0 { Qos::ExactlyOnce } else { Qos::AtLeastOnce };
+        let qos = if self.next.is_multiple_of(2) { Qos::ExactlyOnce } else { Qos::AtLeastOnce };
         let id = u16::try_from(self.next).unwrap();
         let mut publish = Publish::new("t/x".parse().unwrap(), Bytes::from(self.next.to_string()));
         publish.qos = qos;
@@ -197,8 +199,8 @@ impl World {
             disk: Vec::new(),
             writing: None,
             clients: [
-                Client::new("publisher", version(seed % 2 == 0)),
-                Client::new("subscriber", version(seed % 3 == 0)),
+                Client::new("publisher", version(seed.is_multiple_of(2))),
+                Client::new("subscriber", version(seed.is_multiple_of(3))),
             ],
             last: 0,
         }

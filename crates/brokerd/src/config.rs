@@ -1,10 +1,12 @@
 //! What a broker is told: a file in TOML, and options that override it.
 
 use std::fs;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use broker::{AccessRule, Action, Grade, Overflow, Rule, Rules, check_filter};
+use bytes::Bytes;
 use proto::urgency::Urgency;
 use proxy::config::{Period, Size};
 use serde::{Deserialize, Deserializer};
@@ -15,6 +17,8 @@ use crate::error::Error;
 const MAX_FILE_BYTES: u64 = 4 << 20;
 /// Most rules, and most rules of access.
 const MAX_RULES: usize = 10_000;
+/// Longest key, in bytes.
+const MAX_KEY_BYTES: usize = 4096;
 
 /// A whole configuration.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -29,6 +33,15 @@ pub struct Config {
     /// `[[access]]`, the first that fits.
     #[serde(default)]
     access: Vec<AccessConfig>,
+    /// `[[mqtt_sn]]`: sockets of MQTT-SN.
+    #[serde(default)]
+    pub mqtt_sn: Vec<MqttSnConfig>,
+    /// `[[topic_id]]`: topic ids of MQTT-SN that both sides know beforehand.
+    #[serde(default, rename = "topic_id")]
+    topic_ids: Vec<TopicIdConfig>,
+    /// `[[mqtt_udp]]`: sockets of MQTT/UDP.
+    #[serde(default)]
+    pub mqtt_udp: Vec<MqttUdpConfig>,
 }
 
 /// `[broker]`.
@@ -44,6 +57,24 @@ pub struct BrokerConfig {
     pub ws: Option<String>,
     /// Address for MQTT over WebSocket over TLS.
     pub wss: Option<String>,
+    /// Address for AMQP 1.0.
+    pub amqp: Option<String>,
+    /// Address for AMQP 1.0 over TLS.
+    pub amqps: Option<String>,
+    /// Address for AMQP 0.9.1.
+    pub amqp091: Option<String>,
+    /// Address for AMQP 0.9.1 over TLS.
+    pub amqps091: Option<String>,
+    /// Address for WS-Notification.
+    pub wsn: Option<String>,
+    /// Address for WS-Notification over TLS.
+    pub wsns: Option<String>,
+    /// The URL that others reach it at, if it is not the address.
+    pub wsn_address: Option<String>,
+    /// Topic of notifications that name none.
+    pub wsn_default_topic: Option<String>,
+    /// Hosts that notifications are sent to, besides this machine.
+    pub wsn_consumers: Vec<String>,
     /// Certificates of this broker, in PEM.
     pub certificate: Option<PathBuf>,
     /// Its private key, in PEM.
@@ -124,6 +155,90 @@ struct AccessConfig {
 enum ActionConfig {
     Publish,
     Subscribe,
+}
+
+/// `[[mqtt_sn]]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MqttSnConfig {
+    /// Address and port.
+    pub listen: String,
+    /// Groups that are joined.
+    #[serde(default)]
+    pub groups: Vec<IpAddr>,
+    gateway_id: Option<u8>,
+    #[serde(default)]
+    one_way: bool,
+    unconnected: Option<bool>,
+    #[serde(default)]
+    advertise_to: Vec<SocketAddr>,
+    #[serde(default, deserialize_with = "period")]
+    advertise_interval: Option<Duration>,
+}
+
+/// `[[topic_id]]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TopicIdConfig {
+    id: u16,
+    topic: String,
+    client: Option<String>,
+}
+
+/// `[[mqtt_udp]]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MqttUdpConfig {
+    /// Address and port.
+    pub listen: String,
+    /// Groups that are joined.
+    #[serde(default)]
+    pub groups: Vec<IpAddr>,
+    entry: Option<Vec<String>>,
+    #[serde(default)]
+    exit: Vec<String>,
+    #[serde(default)]
+    targets: Vec<SocketAddr>,
+    #[serde(default)]
+    repeats: u32,
+    #[serde(default)]
+    one_way: bool,
+    key: Option<PathBuf>,
+    #[serde(default)]
+    verify: VerifyConfig,
+    #[serde(default)]
+    sign: SignConfig,
+    #[serde(default)]
+    acknowledges: bool,
+    #[serde(default)]
+    tells_source: bool,
+    max_datagram_bytes: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum VerifyConfig {
+    #[default]
+    None,
+    Any,
+    Sha256,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum SignConfig {
+    #[default]
+    None,
+    Md5,
+    Sha256,
+}
+
+impl MqttSnConfig {
+    /// A socket at an address, with what is usual.
+    #[must_use]
+    pub fn at(listen: String) -> Self {
+        Self { listen, ..Self::default() }
+    }
 }
 
 fn yes() -> bool {
@@ -216,6 +331,89 @@ impl Config {
         settings
     }
 
+    /// What AMQP 1.0 is told.
+    #[must_use]
+    pub fn amqp(&self) -> broker::AmqpSettings {
+        let mut settings = broker::AmqpSettings::default();
+        if let Some(max) = self.broker.max_message_bytes {
+            settings.max_message_bytes = max;
+        }
+        settings
+    }
+
+    /// What AMQP 0.9.1 is told.
+    #[must_use]
+    pub fn amqp091(&self) -> broker::Amqp091Settings {
+        let mut settings = broker::Amqp091Settings::default();
+        if let Some(max) = self.broker.max_message_bytes {
+            settings.max_message_bytes = max as u64;
+        }
+        settings
+    }
+
+    /// What WS-Notification is told that is reached at an address.
+    #[must_use]
+    pub fn wsn(&self, address: String, seed: u64) -> broker::WsnSettings {
+        let said = &self.broker;
+        broker::WsnSettings {
+            address: said.wsn_address.clone().unwrap_or(address),
+            seed,
+            default_topic: said.wsn_default_topic.clone(),
+            ..broker::WsnSettings::default()
+        }
+    }
+
+    /// Number of a socket of MQTT-SN.
+    pub(crate) fn sn_number(&self, at: usize) -> u16 {
+        u16::try_from(at).unwrap_or(u16::MAX)
+    }
+
+    /// Number of a socket of MQTT/UDP: behind those.
+    pub(crate) fn udp_number(&self, at: usize) -> u16 {
+        u16::try_from(self.mqtt_sn.len() + at).unwrap_or(u16::MAX)
+    }
+
+    /// What MQTT-SN is told.
+    ///
+    /// # Errors
+    /// A value that cannot be.
+    pub fn mqtt_sn(&self) -> Result<broker::MqttSnSettings, Error> {
+        let mut settings = broker::MqttSnSettings::default();
+        for (at, said) in self.mqtt_sn.iter().enumerate() {
+            settings.listeners.insert(self.sn_number(at), said.read());
+        }
+        for said in &self.topic_ids {
+            broker::check_name(&said.topic).map_err(|what| {
+                Error::Caller(format!("[[topic_id]] topic = \"{}\": {what}", said.topic))
+            })?;
+            if said.id == 0 || said.id == u16::MAX {
+                let id = said.id;
+                let text = format!("[[topic_id]] id = {id}: 1 to 65,534 (MQTT-SN 1.2 §5.3.11)");
+                return Err(Error::Caller(text));
+            }
+            let table = match &said.client {
+                None => &mut settings.predefined.all,
+                Some(client) => settings.predefined.clients.entry(client.clone()).or_default(),
+            };
+            table.insert(said.id, said.topic.as_str().into());
+        }
+        Ok(settings)
+    }
+
+    /// What MQTT/UDP is told, whose numbers begin with what nobody foresees.
+    ///
+    /// # Errors
+    /// A value that cannot be, a key that cannot be read.
+    pub fn mqtt_udp(&self, random: u64) -> Result<broker::MqttUdpSettings, Error> {
+        let mut settings = broker::MqttUdpSettings::default();
+        for (at, said) in self.mqtt_udp.iter().enumerate() {
+            let first = (random >> 32 ^ random) & u64::from(u32::MAX >> 1);
+            let first = u32::try_from(first).unwrap_or(1);
+            settings.listeners.insert(self.udp_number(at), said.read(first)?);
+        }
+        Ok(settings)
+    }
+
     /// Connections at once.
     #[must_use]
     pub fn max_connections(&self) -> usize {
@@ -243,6 +441,76 @@ impl Config {
             })
         };
         self.access.iter().map(rule).collect()
+    }
+}
+
+impl MqttSnConfig {
+    fn read(&self) -> broker::MqttSnListener {
+        let usual = broker::MqttSnListener::default();
+        broker::MqttSnListener {
+            gateway_id: self.gateway_id.unwrap_or(usual.gateway_id),
+            one_way: self.one_way,
+            unconnected: self.unconnected.unwrap_or(usual.unconnected),
+            advertise_to: self.advertise_to.clone(),
+            advertise_interval: self.advertise_interval.unwrap_or(usual.advertise_interval),
+        }
+    }
+}
+
+impl MqttUdpConfig {
+    /// Whether only what is signed is believed.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.key.is_some() && !matches!(self.verify, VerifyConfig::None)
+    }
+
+    fn read(&self, first_number: u32) -> Result<broker::MqttUdpListener, Error> {
+        let usual = broker::MqttUdpListener::default();
+        for filter in self.entry.iter().flatten().chain(&self.exit) {
+            check("mqtt_udp", filter)?;
+        }
+        let key = self.key.as_deref().map(read_key).transpose()?;
+        if key.is_none() && (self.sign != SignConfig::None || self.verify != VerifyConfig::None) {
+            let text = "[[mqtt_udp]] signatures need a key: key = \"FILE\"";
+            return Err(Error::Caller(text.to_owned()));
+        }
+        let repeats = self.repeats;
+        let exit = |filter: &String| broker::MqttUdpExit {
+            repeats,
+            ..broker::MqttUdpExit::new(filter.as_str())
+        };
+        Ok(broker::MqttUdpListener {
+            entry: self.entry.clone().unwrap_or(usual.entry),
+            exit: self.exit.iter().map(exit).collect(),
+            targets: self.targets.clone(),
+            one_way: self.one_way,
+            key,
+            verification: match self.verify {
+                VerifyConfig::None => broker::MqttUdpVerification::None,
+                VerifyConfig::Any => broker::MqttUdpVerification::Any,
+                VerifyConfig::Sha256 => broker::MqttUdpVerification::Sha256,
+            },
+            sign_md5: self.sign == SignConfig::Md5,
+            sign_sha256: self.sign == SignConfig::Sha256,
+            acknowledges: self.acknowledges,
+            tells_source: self.tells_source,
+            max_datagram_bytes: self.max_datagram_bytes.unwrap_or(usual.max_datagram_bytes),
+            first_number,
+        })
+    }
+}
+
+fn read_key(path: &Path) -> Result<Bytes, Error> {
+    let shown = path.display();
+    let key = fs::read(path)
+        .map_err(|error| Error::Caller(format!("cannot read the key {shown}: {error}")))?;
+    let key = key.trim_ascii_end();
+    match key.len() {
+        0 => Err(Error::Caller(format!("the key {shown} is empty"))),
+        MAX_KEY_BYTES.. => Err(Error::Caller(format!(
+            "the key {shown} has {} bytes, over the limit of {MAX_KEY_BYTES}",
+            key.len()
+        ))),
+        _ => Ok(Bytes::copy_from_slice(key)),
     }
 }
 
@@ -334,6 +602,13 @@ mod tests {
         assert_eq!(format!("{:?}", config.mqtt()), format!("{:?}", Config::default().mqtt()));
         assert_eq!(config.max_connections(), Config::default().max_connections());
         let keys = format!("{:?}{:?}{:?}", config.broker, config.rules[0], config.access[0]);
+        assert!(!keys.contains("None"), "a key is missing: {keys}");
+        let (_, sockets) = text.split_once("```toml\n[[mqtt_sn]]").unwrap();
+        let (sockets, _) = sockets.split_once("```").unwrap();
+        let config: Config = toml::from_str(&format!("[[mqtt_sn]]{sockets}")).unwrap();
+        assert_eq!(config.mqtt_sn().unwrap().listeners.len(), 1);
+        assert!(config.mqtt_udp[0].is_strict());
+        let keys = format!("{:?}{:?}", config.mqtt_sn[0], config.topic_ids[0]);
         assert!(!keys.contains("None"), "a key is missing: {keys}");
     }
 

@@ -5,7 +5,9 @@
 
 mod config;
 mod connection;
+mod datagrams;
 mod error;
+mod http;
 mod listen;
 mod log;
 mod owner;
@@ -17,7 +19,7 @@ mod websocket;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-pub use config::Config;
+pub use config::{Config, MqttSnConfig};
 pub use error::Error;
 pub use users::set_password;
 
@@ -39,6 +41,9 @@ pub struct Bound {
 pub fn check(config: &Config) -> Result<(), Error> {
     config.settings()?;
     users::Users::load(config)?;
+    config.mqtt_sn()?;
+    config.mqtt_udp(1)?;
+    datagrams::check(config)?;
     listen::check(config)
 }
 
@@ -60,9 +65,16 @@ pub fn serve(
     local.block_on(&runtime, async {
         let owner = Rc::new(Owner::new(config)?);
         let listeners = listen::bind(config).await?;
-        let bound: Vec<Bound> = listeners.iter().map(listen::Listener::bound).collect();
+        let sockets = datagrams::bind(config)?;
+        let mut bound: Vec<Bound> = listeners.iter().map(listen::Listener::bound).collect();
+        bound.extend(sockets.iter().map(datagrams::Datagrams::bound));
+        owner.send_by(sockets.iter().map(datagrams::Datagrams::sender).collect());
+        owner.serve_wsn(config, &bound)?;
         ready(&bound);
         owner.start();
+        for socket in sockets {
+            tokio::task::spawn_local(socket.run(owner.clone()));
+        }
         for listener in listeners {
             tokio::task::spawn_local(listener.run(owner.clone()));
         }

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::connection;
 use crate::error::Error;
 use crate::owner::Owner;
-use crate::{Bound, tls, websocket};
+use crate::{Bound, http, tls, websocket};
 
 /// How long TLS and the handshake of a WebSocket may take.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
@@ -31,6 +31,7 @@ const KEEP_ALIVE_RETRIES: u32 = 3;
 struct Wrapping {
     tls: Option<TlsAcceptor>,
     websocket: bool,
+    http: bool,
 }
 
 /// A bound listener.
@@ -46,6 +47,7 @@ pub(crate) struct Listener {
 struct Wanted {
     name: &'static str,
     address: SocketAddr,
+    protocol: Protocol,
     wrapping: Wrapping,
 }
 
@@ -57,12 +59,11 @@ pub(crate) fn check(config: &Config) -> Result<(), Error> {
 /// Binds all listeners of a configuration.
 pub(crate) async fn bind(config: &Config) -> Result<Vec<Listener>, Error> {
     let mut listeners = Vec::new();
-    for Wanted { name, address, wrapping } in wanted(config)? {
+    for Wanted { name, address, protocol, wrapping } in wanted(config)? {
         let socket = TcpListener::bind(address).await.map_err(|error| {
             Error::Caller(format!("cannot listen on {address} ({name}): {error}"))
         })?;
         let address = socket.local_addr().unwrap_or(address);
-        let protocol = Protocol::Mqtt;
         listeners.push(Listener { name, socket, address, protocol, wrapping });
     }
     Ok(listeners)
@@ -70,36 +71,51 @@ pub(crate) async fn bind(config: &Config) -> Result<Vec<Listener>, Error> {
 
 fn wanted(config: &Config) -> Result<Vec<Wanted>, Error> {
     let said = &config.broker;
-    let acceptor = match said.mqtts.is_some() || said.wss.is_some() {
-        true => Some(TlsAcceptor::from(Arc::new(tls::server_config(said)?))),
-        false => None,
-    };
     let wanted = [
-        ("mqtt", &said.mqtt, None, false),
-        ("mqtts", &said.mqtts, acceptor.clone(), false),
-        ("ws", &said.ws, None, true),
-        ("wss", &said.wss, acceptor, true),
+        ("mqtt", &said.mqtt, Protocol::Mqtt),
+        ("mqtts", &said.mqtts, Protocol::Mqtt),
+        ("ws", &said.ws, Protocol::Mqtt),
+        ("wss", &said.wss, Protocol::Mqtt),
+        ("amqp", &said.amqp, Protocol::Amqp),
+        ("amqps", &said.amqps, Protocol::Amqp),
+        ("amqp091", &said.amqp091, Protocol::Amqp091),
+        ("amqps091", &said.amqps091, Protocol::Amqp091),
+        ("wsn", &said.wsn, Protocol::Wsn),
+        ("wsns", &said.wsns, Protocol::Wsn),
     ];
+    let acceptor =
+        match wanted.iter().any(|(name, address, _)| is_secure(name) && address.is_some()) {
+            true => Some(TlsAcceptor::from(Arc::new(tls::server_config(said)?))),
+            false => None,
+        };
     let mut all = Vec::new();
-    for (name, address, tls, websocket) in wanted {
+    for (name, address, protocol) in wanted {
         let Some(address) = address else { continue };
         let address: SocketAddr = address
             .parse()
             .map_err(|_| Error::Caller(format!("{name} = \"{address}\" is no address and port")))?;
         check_reach(config, name, address)?;
-        all.push(Wanted { name, address, wrapping: Wrapping { tls, websocket } });
+        let tls = acceptor.clone().filter(|_| is_secure(name));
+        let http = protocol == Protocol::Wsn;
+        let wrapping = Wrapping { tls, websocket: name.starts_with("ws") && !http, http };
+        all.push(Wanted { name, address, protocol, wrapping });
     }
-    if all.is_empty() {
+    if all.is_empty() && config.mqtt_sn.is_empty() && config.mqtt_udp.is_empty() {
         let text = "nothing to listen on: name an address, such as --mqtt 127.0.0.1:1883";
         return Err(Error::Caller(text.to_owned()));
     }
     Ok(all)
 }
 
+/// Whether a listener has TLS.
+fn is_secure(name: &str) -> bool {
+    matches!(name, "mqtts" | "wss" | "amqps" | "amqps091" | "wsns")
+}
+
 /// Whoever is not known reaches a broker from its own machine only, unless the operator says more.
 fn check_reach(config: &Config, name: &str, address: SocketAddr) -> Result<(), Error> {
     let said = &config.broker;
-    let is_known = said.users.is_some() || (name.ends_with('s') && said.client_ca.is_some());
+    let is_known = said.users.is_some() || (is_secure(name) && said.client_ca.is_some());
     if address.ip().is_loopback() || is_known || said.anonymous {
         return Ok(());
     }
@@ -150,6 +166,9 @@ async fn serve(
         return;
     }
     let Some(tls) = wrapping.tls else {
+        if wrapping.http {
+            return http::run(owner, stream, peer).await;
+        }
         if !wrapping.websocket {
             let (reader, writer) = stream.into_split();
             return connection::run(owner, reader, writer, protocol, None, peer).await;
@@ -168,6 +187,9 @@ async fn serve(
             return;
         }
     };
+    if wrapping.http {
+        return http::run(owner, stream, peer).await;
+    }
     let certified = tls::common_name(stream.get_ref().1.peer_certificates());
     if wrapping.websocket {
         return websocket::run(owner, stream, protocol, certified, peer).await;

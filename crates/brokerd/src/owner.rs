@@ -7,15 +7,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use broker::{Broker, ConnectionId, Input, Output, Protocol};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use broker::{Answer, Broker, ConnectionId, Input, Output, Protocol};
 use bytes::Bytes;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use crate::config::Config;
+use crate::datagrams::{self, Senders};
 use crate::error::Error;
-use crate::log;
-use crate::store::Store;
+use crate::http::{self, Consumers};
+use crate::store::{self, Store};
 use crate::users::Users;
+use crate::{Bound, log};
 
 /// How long clients may take to be told that the broker ends.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
@@ -54,6 +58,10 @@ pub(crate) struct Owner {
     left: Notify,
     users: Users,
     store: Option<Store>,
+    senders: RefCell<Senders>,
+    /// Requests of HTTP that wait for their answer.
+    asked: RefCell<BTreeMap<u64, oneshot::Sender<Answer>>>,
+    consumers: Rc<Consumers>,
 }
 
 impl Owner {
@@ -61,7 +69,11 @@ impl Owner {
     pub(crate) fn new(config: &Config) -> Result<Self, Error> {
         let started_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let started_at = started_at.unwrap_or_default();
-        let mut broker = Broker::new(config.settings()?, config.mqtt());
+        let mut broker = Broker::new(config.settings()?, config.mqtt())
+            .with_amqp(config.amqp())
+            .with_amqp091(config.amqp091())
+            .with_mqtt_sn(config.mqtt_sn()?)
+            .with_mqtt_udp(config.mqtt_udp(store::random()?)?);
         let store = match &config.broker.store {
             None => None,
             Some(directory) => {
@@ -93,7 +105,62 @@ impl Owner {
             left: Notify::new(),
             users: Users::load(config)?,
             store,
+            senders: RefCell::default(),
+            asked: RefCell::default(),
+            consumers: Rc::new(Consumers::new(config.broker.wsn_consumers.clone())),
         })
+    }
+
+    /// The sockets that datagrams are sent by.
+    pub(crate) fn send_by(&self, senders: Senders) {
+        *self.senders.borrow_mut() = senders;
+    }
+
+    /// Speaks WS-Notification, if there is a listener for it.
+    pub(crate) fn serve_wsn(&self, config: &Config, bound: &[Bound]) -> Result<(), Error> {
+        let Some(at) = bound.iter().find(|bound| bound.name.starts_with("wsn")) else {
+            return Ok(());
+        };
+        let scheme = if at.name == "wsns" { "https" } else { "http" };
+        let address = format!("{scheme}://{}", at.address);
+        let seed = match &config.broker.store {
+            Some(directory) => store::seed(directory)?,
+            None => store::random()?,
+        };
+        let settings = config.wsn(address, seed);
+        self.broker.borrow_mut().serve_wsn(self.now(), settings);
+        Ok(())
+    }
+
+    /// Whom the credentials of a request show (RFC 7617).
+    pub(crate) async fn user(&self, field: Option<&str>) -> Result<Option<Arc<str>>, ()> {
+        let basic = field.and_then(|field| field.strip_prefix("Basic "));
+        let decoded = basic.and_then(|basic| STANDARD.decode(basic.trim()).ok());
+        let text = decoded.and_then(|decoded| String::from_utf8(decoded).ok());
+        let (user, password) = match text.as_deref().and_then(|text| text.split_once(':')) {
+            Some((user, password)) => {
+                (Some(user.to_owned()), Some(Bytes::from(password.as_bytes().to_vec())))
+            }
+            None => (None, None),
+        };
+        match self.users.check(user, password).at_once() {
+            Ok(user) => user,
+            Err(check) => check.run().await,
+        }
+    }
+
+    /// The number of a request, and where its answer comes.
+    pub(crate) fn expect_answer(&self) -> (u64, oneshot::Receiver<Answer>) {
+        let id = self.last_id.get() + 1;
+        self.last_id.set(id);
+        let (sender, receiver) = oneshot::channel();
+        self.asked.borrow_mut().insert(id, sender);
+        (id, receiver)
+    }
+
+    /// Nobody waits for an answer any more.
+    pub(crate) fn forget_answer(&self, id: u64) {
+        self.asked.borrow_mut().remove(&id);
     }
 
     /// The time, which never goes back and goes on over a restart.
@@ -174,7 +241,22 @@ impl Owner {
                 self.wake.notify_one();
             }
             Output::Event(event) => log::event(&event),
-            Output::Datagram { .. } => {}
+            Output::Datagram { listener, to, bytes } => {
+                datagrams::send(&self.senders.borrow(), listener, to, &bytes);
+            }
+            Output::Answer(answer) => {
+                if let Some(asked) = self.asked.borrow_mut().remove(&answer.id) {
+                    // Whoever asked may have gone.
+                    let _ = asked.send(answer);
+                }
+            }
+            Output::Post(post) => {
+                let (owner, consumers) = (self.clone(), self.consumers.clone());
+                tokio::task::spawn_local(async move {
+                    let posted = http::post(post, consumers).await;
+                    owner.input(Input::Posted(posted));
+                });
+            }
         }
     }
 

@@ -103,6 +103,8 @@ pub struct Transport {
     pub idle: Duration,
     /// It makes good what is lost by repair ([`Path::repairs`]).
     pub repairs: bool,
+    /// A packet leaves when the peer has answered the one before: there is no window.
+    pub lockstep: bool,
     /// Packets of a million that the peer sends which do not arrive, where the transport tells.
     pub incoming_loss_ppm: Option<u32>,
 }
@@ -343,10 +345,14 @@ impl Estimate {
             loss: self.loss().value,
             segment_bytes: or(last.segment_bytes, 1448.0),
             header_bytes: 52.0,
-            start_window: if last.window_segments > 0 { last.next_window() } else { NEW_WINDOW },
+            start_window: match last.window_segments {
+                _ if last.lockstep => 1.0,
+                0 => NEW_WINDOW,
+                _ => last.next_window(),
+            },
             repairs: last.repairs,
             threshold: or(last.threshold_segments, f64::INFINITY),
-            most_window: 1e6,
+            most_window: if last.lockstep { 1.0 } else { 1e6 },
             timeout_s: (self.rtt_s().value + 0.2).max(0.2),
             backlog_bytes: last.backlog_bytes as f64,
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use brokerd::{Bound, Config, Error};
+use brokerd::{Bound, Config, Error, MqttSnConfig};
 use proxy::config::LogSettings;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -68,6 +68,27 @@ struct RunArgs {
     /// Address for MQTT over WebSocket over TLS.
     #[arg(long, value_name = "ADDRESS")]
     wss: Option<String>,
+    /// Address for AMQP 1.0.
+    #[arg(long, value_name = "ADDRESS")]
+    amqp: Option<String>,
+    /// Address for AMQP 1.0 over TLS.
+    #[arg(long, value_name = "ADDRESS")]
+    amqps: Option<String>,
+    /// Address for AMQP 0.9.1.
+    #[arg(long, value_name = "ADDRESS")]
+    amqp091: Option<String>,
+    /// Address for AMQP 0.9.1 over TLS.
+    #[arg(long, value_name = "ADDRESS")]
+    amqps091: Option<String>,
+    /// Address for WS-Notification over HTTP.
+    #[arg(long, value_name = "ADDRESS")]
+    wsn: Option<String>,
+    /// Address for WS-Notification over HTTPS.
+    #[arg(long, value_name = "ADDRESS")]
+    wsns: Option<String>,
+    /// Address for MQTT-SN over UDP.
+    #[arg(long, value_name = "ADDRESS")]
+    mqtt_sn: Option<String>,
     /// Certificates of this broker, in PEM.
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
@@ -141,6 +162,12 @@ fn configure(args: &RunArgs) -> Result<Config, Error> {
         (&mut broker.mqtts, &args.mqtts),
         (&mut broker.ws, &args.ws),
         (&mut broker.wss, &args.wss),
+        (&mut broker.amqp, &args.amqp),
+        (&mut broker.amqps, &args.amqps),
+        (&mut broker.amqp091, &args.amqp091),
+        (&mut broker.amqps091, &args.amqps091),
+        (&mut broker.wsn, &args.wsn),
+        (&mut broker.wsns, &args.wsns),
     ];
     for (to, from) in texts {
         *to = from.clone().or(to.take());
@@ -156,6 +183,7 @@ fn configure(args: &RunArgs) -> Result<Config, Error> {
         *to = from.clone().or(to.take());
     }
     broker.anonymous |= args.anonymous;
+    config.mqtt_sn.extend(args.mqtt_sn.clone().map(MqttSnConfig::at));
     Ok(config)
 }
 

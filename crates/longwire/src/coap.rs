@@ -1,13 +1,14 @@
 //! `longwire coap`: a client of CoAP servers.
 
 use std::io::{self, IsTerminal as _, Read as _, Write as _, stdin, stdout};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use proxy::coap::Code;
-use proxy::coap::client::{Ask, Call, Client, Event, Response, links_url};
+use proxy::coap::client::{Ask, Call, Client, Event, Gathering, Response, links_url};
 use proxy::coap::text;
 use proxy::config::Period;
 
@@ -15,6 +16,9 @@ use crate::terminal::{BAD_USE, say, tell};
 
 /// How long an answer is waited for, unless told otherwise: as long as a request is repeated.
 const ANSWER_TIMEOUT: &str = "93 s";
+/// How long answers of a group are gathered, unless told otherwise: they are spread over 5 s
+/// (RFC 7252 §8.2), and come over a link.
+const GATHER_TIME: &str = "8 s";
 /// Most bytes that are read of a file or stdin, to be sent: as much as peers usually take.
 const MAX_PAYLOAD_BYTES: u64 = 16 << 20;
 
@@ -35,6 +39,7 @@ Examples:
   longwire coap post coap://192.0.2.1/log --file report.cbor --content-format cbor
   longwire coap observe coap://192.0.2.1/time --count 5 --json
   longwire coap discover coap://192.0.2.1
+  longwire coap discover coap://224.0.1.187 --gather '10 s'
   longwire coap put coap+tcp://192.0.2.1/map --file map.png --content-format png
   longwire coap get coap://192.0.2.1/temperature --oscore context.toml
   longwire coap get coaps://192.0.2.1/temperature -u device-01 -k 0x8e1c...
@@ -143,6 +148,13 @@ struct Common {
     /// How long an answer is waited for.
     #[arg(long, value_name = "TIME", default_value = ANSWER_TIMEOUT, value_parser = Period::parse)]
     timeout: Period,
+    /// Where the URL names a group, such as 224.0.1.187, All CoAP Nodes: how long answers are
+    /// gathered. It is asked once, without acknowledgement, and only to be read.
+    #[arg(long, value_name = "TIME", default_value = GATHER_TIME, value_parser = Period::parse)]
+    gather: Period,
+    /// The same: an address of this machine, on whose interface the group is asked.
+    #[arg(long, value_name = "ADDRESS")]
+    interface: Option<IpAddr>,
     /// Print an object a line: code, name, options, payload, elapsed_s.
     #[arg(long)]
     json: bool,
@@ -177,6 +189,8 @@ struct Plan {
     form: Form,
     verbose: bool,
     timeout: Duration,
+    /// On which interface a group is asked, and for how long answers of it are gathered.
+    group: (Option<IpAddr>, Duration),
     count: Option<u64>,
     duration: Option<Duration>,
 }
@@ -249,8 +263,9 @@ impl Common {
             ..Ask::default()
         };
         let form = if self.json { Form::Json } else { Form::Body };
+        let group = (self.interface, self.gather.0);
         let timeout = self.timeout.0;
-        Plan { ask, form, verbose: self.verbose, timeout, count: None, duration: None }
+        Plan { ask, form, verbose: self.verbose, timeout, group, count: None, duration: None }
     }
 }
 
@@ -273,6 +288,16 @@ fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
 }
 
 async fn carry_out(plan: &Plan) -> anyhow::Result<ExitCode> {
+    let (on, gathers) = plan.group;
+    match Gathering::begin(&plan.ask, on).await {
+        Ok(Some(gathering)) => return gather(plan, gathering, gathers).await,
+        Ok(None) => {}
+        Err(proxy::Error::Caller(what)) => {
+            tell(&what);
+            return Ok(ExitCode::from(BAD_USE));
+        }
+        Err(error) => return Err(error.into()),
+    }
     let client = match Client::connect(&plan.ask).await {
         Ok(client) => client,
         Err(proxy::Error::Caller(what)) => {
@@ -284,6 +309,48 @@ async fn carry_out(plan: &Plan) -> anyhow::Result<ExitCode> {
     let outcome = converse(plan, &client).await;
     client.close().await;
     outcome
+}
+
+/// Shows what a group answers within a time.
+async fn gather(plan: &Plan, mut gathering: Gathering, time: Duration) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
+    let mut count = 0_u32;
+    while let Ok(next) = tokio::time::timeout_at((began + time).into(), gathering.next()).await {
+        let (from, response) = next.context("cannot hear answers")?;
+        count += u32::from(response.code.is_success());
+        show_one(plan, from, &response, began.elapsed())?;
+    }
+    if count == 0 {
+        tell(&format!("nobody in the group answered within {time:?}"));
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows what one of a group has answered.
+fn show_one(
+    plan: &Plan,
+    from: SocketAddr,
+    response: &Response,
+    elapsed: Duration,
+) -> io::Result<()> {
+    let document = std::str::from_utf8(&response.payload);
+    match document {
+        _ if plan.form == Form::Json => {
+            let mut object = object(response, elapsed);
+            object["from"] = from.to_string().into();
+            say(&format!("{object}\n"))
+        }
+        Ok(document) if plan.form == Form::Links && response.code.is_success() => {
+            let links = text::links(document);
+            let lines = links.iter().map(|link| format!("{from} {}\n", text::printable(link)));
+            say(&lines.collect::<String>())
+        }
+        _ => {
+            tell(&format!("{from} answers:"));
+            show(plan, response, elapsed)
+        }
+    }
 }
 
 /// Asks, and shows what comes.

@@ -60,6 +60,10 @@ pub(crate) struct Args {
     /// --coap-anywhere only what is protected is answered. May be given several times.
     #[arg(long, value_name = "FILE")]
     coap_oscore: Vec<PathBuf>,
+    /// A group that the listener of --coap belongs to, such as 224.0.1.187 or ff05::fd, All CoAP
+    /// Nodes (RFC 7252 §12.8): who asks it for links is answered. May be given several times.
+    #[arg(long, value_name = "ADDRESS")]
+    coap_multicast: Vec<String>,
     /// Address for clients of CoAP over DTLS with pre-shared keys, usually at port 5684.
     #[arg(long, value_name = "ADDRESS")]
     coaps: Option<String>,
@@ -171,6 +175,7 @@ impl Side for Args {
             coaps: args.coaps,
             coaps_psk: args.coaps_psk,
             coap_oscore: (!args.coap_oscore.is_empty()).then_some(args.coap_oscore),
+            coap_multicast: (!args.coap_multicast.is_empty()).then_some(args.coap_multicast),
             coap_cache: args.coap_cache,
             wsp: args.wsp,
             wsp_anywhere: args.wsp_anywhere.then_some(true),

@@ -26,9 +26,10 @@ pub(crate) struct Common {
     #[arg(long, value_name = "RATE", value_parser = Rate::parse)]
     pub(crate) rate_cap: Option<Rate>,
     /// How messages cross the link: stream (TCP), burst (sealed datagrams over UDP, with repair for
-    /// what gets lost) or quic (and TCP where UDP does not pass); the latter two need keys. By
-    /// default (auto) an edge with keys has stream and burst and sends each message by the one
-    /// whose answer is expected first, and a gateway with keys takes all.
+    /// what gets lost), quic (and TCP where UDP does not pass), or coap and coap+tcp (requests of
+    /// CoAP, and TCP for what they do not take); burst and quic need keys. By default (auto) an
+    /// edge with keys has stream and burst and sends each message by the one whose answer is
+    /// expected first, and a gateway with keys takes all.
     #[arg(long, value_name = "NAME")]
     pub(crate) carrier: Option<String>,
     /// This side's private key, as `longwire keygen` makes it.

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use crate::carrier::{Abilities, Machine, Setup};
-use crate::{burst, quic, stream};
+use crate::{burst, quic, stream, transaction};
 
 /// A kind of carrier.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,20 @@ impl Kind {
         name: "quic",
         abilities: quic::ABILITIES,
         make: |setup| Carrier::Other(Box::new(quic::Machine::new(setup))),
+    };
+
+    /// A request of CoAP over datagrams for each exchange: see [`transaction`].
+    pub const COAP: Self = Self {
+        name: "coap",
+        abilities: transaction::COAP_ABILITIES,
+        make: |setup| Carrier::Other(transaction::over_coap(setup)),
+    };
+
+    /// The same over a connection: see [`transaction`].
+    pub const COAP_TCP: Self = Self {
+        name: "coap+tcp",
+        abilities: transaction::COAP_TCP_ABILITIES,
+        make: |setup| Carrier::Other(transaction::over_coap_tcp(setup)),
     };
 }
 

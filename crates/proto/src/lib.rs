@@ -26,6 +26,7 @@
 //! - [`sealed`]: datagrams that are secret and known.
 //! - [`stream`]: longwire's own carrier protocol over an ordered, reliable byte pipe.
 //! - [`timers`]: deadlines of a machine, one for each key.
+//! - [`transaction`]: carriers over requests and responses of CoAP.
 //! - [`wbxml`]: tokens of binary XML (WAP-192).
 //! - [`websocket`]: binary messages of a WebSocket (RFC 6455).
 //! - [`wsp`]: requests of HTTP over datagrams in few bytes (WAP-230).
@@ -57,6 +58,7 @@ pub mod sealed;
 pub mod stream;
 mod structured;
 pub mod timers;
+pub mod transaction;
 pub mod urgency;
 pub mod varint;
 pub mod wbxml;

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
+use proto::coap::Code;
 use proto::kinds::Kind;
 use proto::stream::Frame;
 use relay::{CarrierId, DialFailure, Input};
@@ -32,6 +33,7 @@ use crate::trust::{Trust, Trusting};
 
 pub(crate) mod datagram;
 mod dial;
+pub(crate) mod plain;
 pub(crate) mod quic;
 pub(crate) mod udp;
 
@@ -176,6 +178,11 @@ impl Carriers {
         )
     }
 
+    /// Whether the two sides know each other by keys.
+    pub(crate) fn has_keys(&self) -> bool {
+        self.trust.now().identity().is_some()
+    }
+
     /// The congestion control that is wanted, and the rate of a link that nobody shares.
     fn sending(&self) -> (Option<&str>, Option<u64>) {
         (self.congestion.as_deref(), self.own_bytes_per_s)
@@ -226,15 +233,16 @@ impl Carriers {
         greeted: Greeted,
         seats: &Arc<Seats<String>>,
     ) {
-        let Greeted { peer, key, socket, stream, first } = greeted;
+        let Greeted { peer, key, kind, socket, stream, first } = greeted;
         let Some((seat, _)) = seats.try_take(&peer) else {
             tracing::warn!(peer, "refused a carrier: too many are connected");
             return;
         };
         seat.note(Doing::Busy);
         let closes = || seat.note(Doing::Silent);
+        let named = (carrier, kind);
         let reason = tokio::select! {
-            ended = self.run(carrier, &peer, &socket, stream, first, &closes) => ended.reason,
+            ended = self.run(named, &peer, &socket, stream, first, &closes) => ended.reason,
             () = seat.lost() => "closed by this side at once".to_owned(),
             why = self.trust.lost(key) => format!("cut off: {why}"),
         };
@@ -246,7 +254,7 @@ impl Carriers {
     /// hears when only the last bytes are waited for.
     async fn run<S: AsyncRead + AsyncWrite>(
         &self,
-        carrier: CarrierId,
+        (carrier, kind): (CarrierId, &'static str),
         peer: &str,
         socket: &io::Result<OwnedFd>,
         stream: S,
@@ -266,11 +274,11 @@ impl Carriers {
         };
         let guard = self.metrics.watch_carrier(carrier, peer, watched);
         let address = address_of(socket);
-        tracing::info!(carrier = carrier.0, peer, address, congestion, "carrier connected");
+        tracing::info!(carrier = carrier.0, peer, address, congestion, kind, "carrier connected");
         // bound: the relay's transmit window, and its bound on the backlog of a carrier.
         let (queue, waiting) = mpsc::unbounded_channel();
         let peer = peer.to_owned();
-        let (kind, queue) = (Kind::STREAM.name, Queue::Bytes(queue));
+        let queue = Queue::Bytes(queue);
         self.handle.send(Message::CarrierUp { carrier, kind, peer, queue }).await;
         if !first.is_empty() {
             self.handle.send(Message::Input(Input::Received { carrier, bytes: first })).await;
@@ -400,6 +408,7 @@ async fn await_room(socket: &OwnedFd, ahead: Option<Ahead>) -> usize {
 pub(crate) struct Greeted {
     peer: String,
     key: Option<PublicKey>,
+    kind: &'static str,
     socket: io::Result<OwnedFd>,
     stream: Box<dyn Stream>,
     /// What it has said so far.
@@ -407,6 +416,11 @@ pub(crate) struct Greeted {
 }
 
 impl Greeted {
+    /// The name of the carrier's kind.
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind
+    }
+
     /// Reads until the first frame is whole; what it is worth, the relay sees.
     async fn new(
         (peer, key): (String, Option<PublicKey>),
@@ -422,18 +436,39 @@ impl Greeted {
             if tls::is_record(&first) {
                 return Err(SPEAKS_TLS.to_owned());
             }
-            match Frame::take(&mut first.clone()) {
-                Ok(Some(_)) => {
-                    return Ok(Self { peer, key, socket, stream, first: first.freeze() });
+            let (kind, begun) = begins(&first);
+            match begun {
+                Ok(true) => {
+                    let (kind, first) = (kind.name, first.freeze());
+                    return Ok(Self { peer, key, kind, socket, stream, first });
                 }
-                Ok(None) if first.len() <= MAX_GREETING_BYTES => {}
-                Ok(None) => {
+                Ok(false) if first.len() <= MAX_GREETING_BYTES => {}
+                Ok(false) => {
                     return Err(format!("its HELLO is over {MAX_GREETING_BYTES} bytes"));
                 }
                 Err(error) => return Err(format!("it says no HELLO: {error}")),
             }
         }
     }
+}
+
+/// The kind of a carrier over TCP that begins so, and whether its first message is whole: a HELLO,
+/// or the CSM of a connection of CoAP (RFC 8323 §5.3).
+fn begins(first: &BytesMut) -> (Kind, Result<bool, proto::Error>) {
+    match coap_begins(first) {
+        Some(is_whole) => (Kind::COAP_TCP, Ok(is_whole)),
+        None => (Kind::STREAM, Frame::take(&mut first.clone()).map(|frame| frame.is_some())),
+    }
+}
+
+/// Whether the CSM is whole with which a connection of CoAP begins: it has options, no token and no
+/// extended length (RFC 8323 §3.2). `None` where something else begins.
+fn coap_begins(first: &[u8]) -> Option<bool> {
+    const MAX_SHORT_BYTES: u8 = 12;
+    let (length, code) = (first.first()? >> 4, first.get(1));
+    let is_ours = (1..=MAX_SHORT_BYTES).contains(&length) && first.first()? & 0x0f == 0;
+    let is_csm = code.is_none_or(|code| *code == Code::CSM.0);
+    (is_ours && is_csm).then(|| first.len() >= 2 + usize::from(length))
 }
 
 /// Of the other side.

@@ -333,6 +333,7 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<Transport> {
         backlog_bytes: unacknowledged + u64::from(info.notsent_bytes),
         idle: Duration::from_millis(u64::from(info.last_data_sent_ms)),
         repairs: false,
+        lockstep: false,
         incoming_loss_ppm: None,
     })
 }

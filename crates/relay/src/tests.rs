@@ -86,7 +86,7 @@ impl Peer {
                 | carrier::Output::Stream(_)
                 | carrier::Output::Bytes(_) => {}
                 carrier::Output::Received(frame) => frames.push(frame),
-                carrier::Output::Fault(error) => panic!("{error}"),
+                carrier::Output::Fault(error) | carrier::Output::Lost(error) => panic!("{error}"),
             }
         }
         frames

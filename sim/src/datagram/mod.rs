@@ -29,7 +29,9 @@ pub const KIND: Kind = Kind {
         early: false,
         repairs: false,
         max_datagram_bytes: Some(MAX_DATAGRAM_BYTES),
-        max_message_bytes: None,
+        max_request_bytes: None,
+        max_answer_bytes: None,
+        block_bytes: None,
     },
     make,
 };

@@ -14,7 +14,7 @@ use crate::event::Drop;
 use crate::ids::SessionId;
 use crate::outputs::Context;
 
-/// Messages of a link of which is known how often they failed; what failed longest ago is forgotten.
+/// Messages of a link of which is known how often they failed; the oldest of them are forgotten.
 const MAX_FAILED: usize = 1024;
 
 /// A link from a node.

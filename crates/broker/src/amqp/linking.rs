@@ -45,7 +45,7 @@ struct Wanted {
     chosen: Chosen,
     /// How long it is kept without its link.
     expiry: Duration,
-    /// What the peer is told of it.
+    /// What the peer is answer of it.
     source: Source,
     is_shared: bool,
 }
@@ -219,17 +219,17 @@ impl Connection {
 
     /// What a source means.
     fn wanted(&mut self, source: &Source, attach: &Attach) -> Result<Wanted, ErrorInfo> {
-        let mut told = source.clone();
-        told.capabilities.retain(|it| CAPABILITIES.contains(&it.as_str()));
-        told.outcomes = DeliveryState::symbols();
-        told.distribution_mode = Some(Symbol::new("copy"));
+        let mut answer = source.clone();
+        answer.capabilities.retain(|it| CAPABILITIES.contains(&it.as_str()));
+        answer.outcomes = DeliveryState::symbols();
+        answer.distribution_mode = Some(Symbol::new("copy"));
         if has(&source.capabilities, "queue") {
             let what = "there are topics here, and no queues";
             return Err(ErrorInfo::new(condition::NOT_IMPLEMENTED, what));
         }
         let filter = if source.dynamic {
             let node = self.make_node();
-            told.address = Some(Value::string(&node));
+            answer.address = Some(Value::string(&node));
             node
         } else {
             let address =
@@ -240,7 +240,7 @@ impl Connection {
         let is_shared = has(&source.capabilities, "shared");
         let filter = if is_shared { self.in_group(&filter, source, attach) } else { filter };
         let (filter, expiry) = (filter, expiry(source));
-        Ok(Wanted { filter, chosen, expiry, source: told, is_shared })
+        Ok(Wanted { filter, chosen, expiry, source: answer, is_shared })
     }
 
     /// The filter as those who share a subscription have it: its name is that of the link up to
@@ -264,7 +264,7 @@ fn no_address() -> ErrorInfo {
     ErrorInfo::new(condition::INVALID_FIELD, "an address that is no string")
 }
 
-/// A subscription that was left, as the peer is told of it.
+/// A subscription that was left, as the peer is answer of it.
 fn recalled(filter: &str) -> Wanted {
     let (is_shared, address) = match split_shared(filter) {
         Ok(Some((_, address))) => (true, address),
@@ -285,7 +285,7 @@ fn recalled(filter: &str) -> Wanted {
 }
 
 /// How long a subscription is kept without its link (AMQP 1.0 Part 3 §3.5.6). The times of a
-/// session's and a connection's end are not told apart from that of the link's.
+/// session's and a connection's end are not answer apart from that of the link's.
 fn expiry(source: &Source) -> Duration {
     match source.expiry_policy {
         ExpiryPolicy::Never => Duration::MAX,
@@ -302,8 +302,8 @@ fn grade(attach: &Attach) -> Grade {
     }
 }
 
-/// What the filters of a source want. One that is not known is refused, as a subscriber that asks for
-/// less must not get more.
+/// What the filters of a source want. One that is not known is refused, as a subscriber that asks
+/// for less must not get more.
 fn chosen(source: &Source) -> Result<Chosen, ErrorInfo> {
     let mut chosen = Chosen::default();
     for (name, filter) in &source.filter {

@@ -167,8 +167,8 @@ fn uuid(bytes: [u8; 16]) -> String {
     text
 }
 
-/// What a consumer of AMQP gets. `attempts` are those before that failed; a consumer by wildcards is
-/// told the topic.
+/// What a consumer of AMQP gets. `attempts` are those before that failed; a consumer by wildcards
+/// reads the topic as well.
 pub(super) fn message(
     now: Duration,
     delivery: &Delivery,

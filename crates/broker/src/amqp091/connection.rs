@@ -142,7 +142,7 @@ impl Connection {
         Ok(())
     }
 
-    /// AMQP 0.9.1 §1.8.3.10: a mandatory message without a queue comes back.
+    /// AMQP 0.9.1 §1.8.3.8: a mandatory message without a queue comes back.
     fn give_back(&mut self, context: &mut Context<'_>, publish: &Publish) {
         let (reply_code, name) = ReplyCode::NoRoute.parts();
         let method = Method::BasicReturn {

@@ -330,7 +330,7 @@ impl Call<'_, '_> {
         self.connection.settle(self.context, self.host, self.channel, settlement)
     }
 
-    /// AMQP 0.9.1 §1.8.3.14: all that is not acknowledged goes back to its queue. To give it to the
+    /// AMQP 0.9.1 §1.8.3.16: all that is not acknowledged goes back to its queue. To give it to the
     /// same consumer again is not done here, as with RabbitMQ.
     fn recover(&mut self, method: &Method<'_>, requeue: bool) -> Result<(), Fault> {
         if !requeue {

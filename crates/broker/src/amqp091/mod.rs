@@ -6,7 +6,8 @@
 //! (declare, consume, get as subscribe; publish by the default exchange), and at the bridge for the
 //! topics themselves.
 //!
-//! - `host/`: exchanges, queues and their messages, with `routing/`, `queue`, `arguments`, `deaths`;
+//! - `host/`: exchanges, queues and their messages, with `routing/`, `queue`, `arguments` and
+//!   `deaths`;
 //! - `connection`, `channel`, `methods`: one client, and what its methods do;
 //! - `translate`, `names`: properties and routing keys as fields and topics, and back;
 //! - `storing`: what the store has of it.

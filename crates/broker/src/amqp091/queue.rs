@@ -1,6 +1,6 @@
 //! Queues: what waits for consumers, and who they are (AMQP 0.9.1 §3.1.2).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,6 +103,8 @@ pub(super) struct Queue {
     /// Of what waits and what consumers have.
     held_bytes: usize,
     held: usize,
+    /// Numbers of what the store has and consumers have.
+    stored: BTreeSet<u64>,
     last_number: u64,
     /// The next to get something first.
     pub(super) consumers: VecDeque<ConsumerId>,
@@ -129,6 +131,7 @@ impl Queue {
             body_bytes: 0,
             held_bytes: 0,
             held: 0,
+            stored: BTreeSet::new(),
             last_number: 0,
             consumers: VecDeque::new(),
             is_alone: false,
@@ -224,17 +227,27 @@ impl Queue {
     pub(super) fn pop(&mut self) -> Option<Entry> {
         let (_, entry) = self.entries.pop_first()?;
         self.body_bytes = self.body_bytes.saturating_sub(entry.message.body.len());
+        if entry.is_stored {
+            self.stored.insert(entry.position.number);
+        }
         Some(entry)
+    }
+
+    /// Numbers of what the store has and consumers have.
+    pub(super) fn stored(&self) -> &BTreeSet<u64> {
+        &self.stored
     }
 
     /// What was taken comes back to its place.
     pub(super) fn give_back(&mut self, entry: Entry) {
+        self.stored.remove(&entry.position.number);
         self.body_bytes += entry.message.body.len();
         self.entries.insert(entry.position, entry);
     }
 
     /// What was taken is done with.
     pub(super) fn release(&mut self, entry: &Entry) {
+        self.stored.remove(&entry.position.number);
         self.held = self.held.saturating_sub(1);
         self.held_bytes = self.held_bytes.saturating_sub(entry.message.size_bytes());
     }
@@ -337,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn priorities_are_told_apart_where_it_was_asked() {
+    fn priorities_differ_where_it_was_asked() {
         let mut queue = queue(Arguments { max_priority: Some(5), ..Arguments::default() });
         for (body, priority) in [("a", 0), ("b", 7), ("c", 5), ("d", 1)] {
             push(&mut queue, body, priority);

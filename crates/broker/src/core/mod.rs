@@ -141,11 +141,22 @@ impl Core {
         self.retained.get(topic).filter(|publication| !publication.is_expired(now))
     }
 
+    /// The topics that have a retained message, in the order of their bytes.
+    pub fn retained_topics(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.retained.topics()
+    }
+
     /// Messages that wait for a session and how many are under way to it.
     #[must_use]
     pub fn waiting(&self, session: SessionId) -> (usize, usize) {
         let session = self.sessions.get(session);
         session.map_or((0, 0), |session| (session.queue.len(), session.inflight.len()))
+    }
+
+    /// The sessions of a protocol's clients, and whose they are.
+    pub fn sessions_of(&self, protocol: Protocol) -> impl Iterator<Item = (SessionId, &ClientKey)> {
+        let all = self.sessions.iter().map(|(id, session)| (id, &session.key));
+        all.filter(move |(_, key)| key.protocol == protocol)
     }
 
     /// Whose a session is.
@@ -245,6 +256,12 @@ impl Core {
     #[must_use]
     pub fn ticket(&self) -> Ticket {
         self.journal.ticket()
+    }
+
+    /// Whether there is a store that anything is written to.
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        self.journal.is_durable()
     }
 
     /// Keeps a record of an adapter, or keeps it no more.

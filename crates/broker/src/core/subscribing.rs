@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Core;
 use crate::change::Change;
-use crate::filter::{check_filter, shared};
+use crate::filter::{check_filter, overlap, shared};
 use crate::ids::SessionId;
 use crate::index::Subscriber;
 use crate::publication::Grade;
@@ -103,6 +103,17 @@ impl Core {
             Ok(Some((group, filter))) => self.index.remove(filter, Some(group), id),
             _ => self.index.remove(&full, None, id),
         }
+    }
+
+    /// Whether somebody has subscribed to some topic of a filter.
+    #[must_use]
+    pub fn wants(&self, filter: &str) -> bool {
+        self.sessions.iter().any(|(_, session)| {
+            session.subscriptions.keys().any(|full| match shared(full) {
+                Ok(Some((_, own))) => overlap(own, filter),
+                _ => overlap(full, filter),
+            })
+        })
     }
 
     /// The filters that a session has subscribed to.

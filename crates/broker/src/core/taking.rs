@@ -181,8 +181,9 @@ impl Core {
 
     /// The client has a message of grade 2, whose number is to be freed; whether it was sent one.
     pub fn received(&mut self, id: SessionId, handle: u16) -> bool {
+        let after = self.journal.open_ticket();
         let Some(session) = self.sessions.get_mut(id) else { return false };
-        let Some(flying) = session.inflight.receive(handle) else { return false };
+        let Some(flying) = session.inflight.receive(handle, after) else { return false };
         if flying.stored {
             let (client, number) = (session.key.clone(), flying.number);
             self.journal.add(Change::Flying { client, number, handle, received: true });

@@ -100,11 +100,13 @@ impl Inflight {
         self.flying.insert(handle.get(), flying);
     }
 
-    /// The client has it: what is left is to tell it that the number is free.
-    pub(crate) fn receive(&mut self, handle: u16) -> Option<&Flying> {
+    /// The client has it: what is left is to tell it that the number is free, once that is written.
+    /// A client that was told so would take the message for a new one.
+    pub(crate) fn receive(&mut self, handle: u16, after: Ticket) -> Option<&Flying> {
         let flying = self.flying.get_mut(&handle)?;
         flying.phase = Phase::Received;
         flying.entry = None;
+        flying.after = if flying.stored { after } else { Ticket(0) };
         Some(flying)
     }
 

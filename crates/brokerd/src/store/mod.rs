@@ -5,12 +5,15 @@ mod read;
 mod write;
 
 use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use broker::{Change, ClientKey, Protocol, Ticket};
+use ring::rand::{SecureRandom as _, SystemRandom};
 use rusqlite::Connection;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -18,6 +21,8 @@ use crate::error::Error;
 
 /// Name of the file in its directory.
 const FILE: &str = "broker.sqlite";
+/// Name of the file with what makes addresses hard to guess.
+const SEED_FILE: &str = "broker.seed";
 /// Version of the schema.
 const VERSION: i64 = 1;
 /// Pause before changes are tried again that could not be written, as on a full disk.
@@ -140,6 +145,42 @@ fn name_of(client: &ClientKey) -> String {
 fn client_of(name: &str) -> Option<ClientKey> {
     let (protocol, name) = name.split_once(':')?;
     Some(ClientKey { protocol: Protocol::of_name(protocol)?, name: name.into() })
+}
+
+/// A number that nobody foresees.
+pub(crate) fn random() -> Result<u64, Error> {
+    let mut bytes = [0; 8];
+    let broken = |_| Error::System("the system has no random numbers".to_owned());
+    SystemRandom::new().fill(&mut bytes).map_err(broken)?;
+    Ok(u64::from_be_bytes(bytes))
+}
+
+/// The number of a store by which addresses of subscriptions are made, the same at each start.
+pub(crate) fn seed(directory: &Path) -> Result<u64, Error> {
+    let path = directory.join(SEED_FILE);
+    let shown = path.display();
+    let broken = |error| Error::System(format!("cannot keep {shown}: {error}"));
+    match fs::read(&path) {
+        Ok(bytes) => {
+            let bytes = bytes.first_chunk().ok_or_else(|| {
+                Error::System(format!("{shown} has less than 8 bytes: remove it"))
+            })?;
+            Ok(u64::from_be_bytes(*bytes))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let seed = random()?;
+            let mut file = fs::OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path)
+                .map_err(broken)?;
+            file.write_all(&seed.to_be_bytes()).map_err(broken)?;
+            file.sync_all().map_err(broken)?;
+            Ok(seed)
+        }
+        Err(error) => Err(broken(error)),
+    }
 }
 
 /// What few messages have, but for bytes.

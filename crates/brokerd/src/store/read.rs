@@ -29,6 +29,7 @@ pub(super) fn read(db: &Connection) -> rusqlite::Result<Vec<Change>> {
         let topic: String = row.get("topic")?;
         Ok(Some(Change::Retained { topic: topic.into(), message: row.get("message")? }))
     })?;
+    add(db, "SELECT protocol AS client, key, value FROM kept", &mut changes, kept)?;
     Ok(changes)
 }
 
@@ -136,6 +137,13 @@ fn flying_of(row: &Row<'_>) -> rusqlite::Result<Option<Change>> {
     let client: String = row.get("client")?;
     let (number, handle, received) = (row.get("number")?, row.get("handle")?, row.get("received")?);
     Ok(client_of(&client).map(|client| Change::Flying { client, number, handle, received }))
+}
+
+fn kept(row: &Row<'_>) -> rusqlite::Result<Option<Change>> {
+    let protocol: String = row.get("client")?;
+    let (key, value): (String, Vec<u8>) = (row.get("key")?, row.get("value")?);
+    let (key, value) = (key.into(), Some(value.into()));
+    Ok(Protocol::of_name(&protocol).map(|protocol| Change::Kept { protocol, key, value }))
 }
 
 fn inbound(row: &Row<'_>) -> rusqlite::Result<Option<Change>> {

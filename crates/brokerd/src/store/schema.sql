@@ -52,3 +52,10 @@ CREATE TABLE retained (
     message INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX retained_message ON retained (message);
+-- Records of adapters, in their own form.
+CREATE TABLE kept (
+    protocol TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value BLOB NOT NULL,
+    PRIMARY KEY (protocol, key)
+) STRICT;

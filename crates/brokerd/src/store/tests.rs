@@ -45,6 +45,11 @@ fn queued(number: u64, message: u64) -> Change {
     }
 }
 
+fn kept(key: &str, value: Option<&'static [u8]>) -> Change {
+    let (protocol, value) = (Protocol::Amqp091, value.map(Bytes::from_static));
+    Change::Kept { protocol, key: key.into(), value }
+}
+
 #[test]
 fn all_of_it_comes_back() {
     let mut db = open();
@@ -68,6 +73,7 @@ fn all_of_it_comes_back() {
         Change::Flying { client: client("a"), number: 1, handle: 77, received: true },
         Change::Inbound { client: client("a"), handle: 3, open: true },
         Change::Retained { topic: "a/b".into(), message: 5 },
+        kept("q/x", Some(b"\x00\x01")),
     ];
     write::write(&mut db, &changes).unwrap();
     assert_eq!(read::read(&db).unwrap(), changes);
@@ -90,5 +96,15 @@ fn a_message_goes_with_the_last_who_waits_for_it() {
     assert_eq!(count(&db), 1, "a newer one is");
     write::write(&mut db, &[Change::Cleared { topic: "a/b".into() }]).unwrap();
     assert_eq!(count(&db), 0);
+    assert!(read::read(&db).unwrap().is_empty());
+}
+
+#[test]
+fn a_record_of_an_adapter_is_replaced_and_forgotten() {
+    let mut db = open();
+    let (one, other) = (kept("k", Some(b"1")), kept("k", Some(b"2")));
+    write::write(&mut db, &[one, other.clone()]).unwrap();
+    assert_eq!(read::read(&db).unwrap(), [other]);
+    write::write(&mut db, &[kept("k", None)]).unwrap();
     assert!(read::read(&db).unwrap().is_empty());
 }

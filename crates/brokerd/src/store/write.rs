@@ -57,6 +57,14 @@ fn apply(db: &Transaction<'_>, change: &Change) -> rusqlite::Result<()> {
             let old = clear(db, topic)?;
             old.map_or(Ok(()), |old| forget(db, old))
         }
+        Change::Kept { protocol, key, value: Some(value) } => db
+            .prepare_cached("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)")?
+            .execute(params![protocol.name(), &**key, &value[..]])
+            .map(drop),
+        Change::Kept { protocol, key, value: None } => db
+            .prepare_cached("DELETE FROM kept WHERE protocol = ? AND key = ?")?
+            .execute(params![protocol.name(), &**key])
+            .map(drop),
     }
 }
 

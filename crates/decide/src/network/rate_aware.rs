@@ -18,9 +18,16 @@ const REPAIR_SHARE: f64 = 0.05;
 /// of which anything is lost: they wait for another round trip.
 const UNREPAIRED_SHARE: f64 = 0.25;
 
+/// A transport without a window waits so many times as long as it expects an acknowledgement to
+/// take, in the mean, before it sends again, and at least so long in seconds (RFC 7252 §4.8, after
+/// CoCoA).
+const LOCKSTEP_FACTOR: f64 = 1.25;
+const MIN_LOCKSTEP_TIMEOUT_S: f64 = 0.5;
+
 /// Slow start, serialization at the rate, the window that loss leaves to CUBIC, and what the loss
 /// of a transfer's last packets costs; of a transport that repairs ([`Path::repairs`]) the repair,
-/// and what it does not make good at once.
+/// and what it does not make good at once. One of which a packet is under way at a time
+/// ([`Path::most_window`]) takes a round trip for each, and a timeout for what is lost either way.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateAware;
 
@@ -58,6 +65,9 @@ impl RateAware {
     /// last packets costs, what is queued already), and seconds of sending at the rate.
     #[must_use]
     pub fn parts(path: &Path, bytes: f64) -> (f64, f64) {
+        if path.most_window <= 1.0 {
+            return Self::lockstep(path, bytes);
+        }
         let packets = path.packets(bytes);
         let wire_bits = 8.0 * path.wire_bytes(bytes);
         let rate = Self::sustained_bps(path);
@@ -84,6 +94,17 @@ impl RateAware {
         };
         let queued = 8.0 * path.backlog_bytes / path.rate_bps;
         (waits + path.rtt_s / 2.0 + tail + queued, wire_bits / rate)
+    }
+
+    /// The same of a transport without a window.
+    fn lockstep(path: &Path, bytes: f64) -> (f64, f64) {
+        let packets = path.packets(bytes);
+        let arrives = (1.0 - path.loss) * (1.0 - path.loss);
+        let timeout = LOCKSTEP_FACTOR * path.timeout_s.max(MIN_LOCKSTEP_TIMEOUT_S);
+        let again = packets * (1.0 / arrives - 1.0) * timeout;
+        let queued = 8.0 * path.backlog_bytes / path.rate_bps;
+        let waits = (packets - 1.0) * path.rtt_s + path.rtt_s / 2.0;
+        (waits + again + queued, 8.0 * path.wire_bytes(bytes) / path.rate_bps)
     }
 }
 

@@ -163,3 +163,27 @@ fn repair_costs_little_where_loss_stops_a_window() {
     let (tcp, burst) = (path(2e6, 0.2, 0.0), Path { repairs: true, ..path(2e6, 0.2, 0.0) });
     assert!(RateAware.seconds(&burst, 600.0) >= RateAware.seconds(&tcp, 600.0));
 }
+
+#[test]
+fn without_a_window_each_packet_takes_a_round_trip_and_each_loss_a_timeout() {
+    let of = |loss| Path {
+        most_window: 1.0,
+        start_window: 1.0,
+        segment_bytes: 1024.0,
+        timeout_s: 0.3,
+        ..path(2e6, 0.2, loss)
+    };
+    let stream = |loss| Path { start_window: 10.0, ..path(2e6, 0.2, loss) };
+    let seconds = |path: &Path, bytes| RateAware.seconds(path, bytes);
+    // What fits into one packet takes no longer than over any other transport.
+    let one = seconds(&of(0.0), 600.0);
+    assert!((one - (0.1 + 8.0 * 652.0 / 2e6)).abs() < 1e-9, "{one}");
+    assert!((one - seconds(&stream(0.0), 600.0)).abs() < 1e-9);
+    // Twenty take nineteen round trips more, and a window none.
+    let twenty = seconds(&of(0.0), 20.0 * 1024.0);
+    assert!((3.9..4.1).contains(&twenty), "{twenty}");
+    assert!(seconds(&stream(0.0), 20.0 * 1024.0) < 0.5);
+    // Of a tenth lost either way, 0.19 / 0.81 timeouts of at least half a second.
+    let lossy = seconds(&of(0.1), 600.0) - one;
+    assert!((lossy - 0.234_567_9 * 1.25 * 0.5).abs() < 1e-6, "{lossy}");
+}

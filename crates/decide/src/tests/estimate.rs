@@ -358,6 +358,7 @@ fn a_queue_of_ones_own_is_no_longer_path() {
 fn absurd_counters_leave_a_usable_path() {
     let mut estimate = Estimate::new(f64::NAN, Duration::MAX, Some(0.0));
     let absurd = Transport {
+        lockstep: false,
         receiver_window_bytes: u32::MAX,
         rtt: Duration::MAX,
         min_rtt: Duration::ZERO,

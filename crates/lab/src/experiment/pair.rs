@@ -18,7 +18,7 @@ pub(crate) const CARRIER: &str = "stream over TCP with TLS 1.3, keys made for th
 /// What is left to the pair, unless a plan says otherwise.
 pub(crate) const AUTO: &str = "auto";
 /// The carriers that a plan may name.
-pub(crate) const CARRIERS: [&str; 4] = [AUTO, "stream", "burst", "quic"];
+pub(crate) const CARRIERS: [&str; 6] = [AUTO, "stream", "burst", "quic", "coap", "coap+tcp"];
 /// How many times slower than this machine's the processors of both sides are to seem when they
 /// encode and decode: the proxy reads it.
 const SLOWDOWN_VARIABLE: &str = "LONGWIRE_CODEC_SLOWDOWN";

@@ -1,5 +1,5 @@
-//! AMQP 1.0 (OASIS Standard, 29 October 2012): types, frames, performatives, messages, SASL, and the
-//! machine of one connection that a peer opened.
+//! AMQP 1.0 (OASIS Standard, 29 October 2012): types, frames, performatives, messages, SASL, and
+//! the machine of one connection that a peer opened.
 //!
 //! - [`types`]: values in their encodings (Part 1).
 //! - [`frame`]: protocol headers and frames (Part 2 §2.2, §2.3).

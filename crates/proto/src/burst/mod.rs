@@ -61,7 +61,9 @@ pub const ABILITIES: Abilities = Abilities {
     early: true,
     repairs: true,
     max_datagram_bytes: Some(MAX_DATAGRAM_BYTES),
-    max_message_bytes: None,
+    max_request_bytes: None,
+    max_answer_bytes: None,
+    block_bytes: None,
 };
 
 const _: () =

@@ -74,8 +74,8 @@ pub struct Peer {
 pub struct Abilities {
     /// All parts arrive in the order in which they were given, whatever exchange they are of.
     pub ordered: bool,
-    /// A body goes as it comes. Else a message goes when it is whole, and nothing that is without
-    /// end does: no tunnel, no body that waits for `100 (Continue)`.
+    /// A request's body goes as it comes. Else a request goes when it is whole, and none does that
+    /// is without end: no tunnel, no body that waits for `100 (Continue)`.
     pub streams: bool,
     /// A gateway may send what answers no request.
     pub gateway_first: bool,
@@ -88,8 +88,13 @@ pub struct Abilities {
     pub repairs: bool,
     /// Most bytes of a datagram that its transport brings or takes; `None` where it has none.
     pub max_datagram_bytes: Option<usize>,
-    /// Most bytes of a message's body; `None` where there is no bound.
-    pub max_message_bytes: Option<u64>,
+    /// Most bytes of a request's body; `None` where there is no bound.
+    pub max_request_bytes: Option<u64>,
+    /// Most bytes of an answer's body; `None` where there is no bound, and it may have no end.
+    pub max_answer_bytes: Option<u64>,
+    /// Bytes of a message that leave before the peer has answered those before; `None` where as
+    /// many do as the path takes.
+    pub block_bytes: Option<usize>,
 }
 
 impl Abilities {
@@ -102,7 +107,9 @@ impl Abilities {
         early: true,
         repairs: false,
         max_datagram_bytes: None,
-        max_message_bytes: None,
+        max_request_bytes: None,
+        max_answer_bytes: None,
+        block_bytes: None,
     };
 }
 
@@ -164,6 +171,9 @@ pub enum Output {
     /// The peer broke the protocol, or our side misused the machine: close the carrier. Nothing
     /// comes out after this.
     Fault(Error),
+    /// The peer does not answer the transport any more, or knows nothing of the carrier: close it.
+    /// Nothing comes out after this.
+    Lost(Error),
 }
 
 /// What a machine has measured of its path, where no transport below it does.

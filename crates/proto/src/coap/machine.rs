@@ -235,6 +235,16 @@ pub fn is_newer(before: (u32, Duration), after: (u32, Duration)) -> bool {
         || second_at > first_at + MAX_ORDERED
 }
 
+/// What a peer takes to acknowledge a message, smoothed, where that is known.
+pub(super) fn round_trip<P: Address>(endpoint: &Endpoint<P>, peer: P) -> Option<Duration> {
+    endpoint.common.peers.get(peer)?.round_trip.smoothed()
+}
+
+/// Whether the peer is known to have a request of ours, or it is not open.
+pub(super) fn is_delivered<P>(endpoint: &Endpoint<P>, request: u64) -> bool {
+    endpoint.calls.get(&request).is_none_or(Call::is_delivered)
+}
+
 /// How long a response is fresh (RFC 7252 §5.10.5).
 fn max_age(content: &Content) -> Duration {
     Duration::from_secs(content.uint(option::MAX_AGE).unwrap_or(option::DEFAULT_AGE_S).into())

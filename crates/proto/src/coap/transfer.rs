@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::Content;
 use super::guard::{Guard, Incoming};
-use super::machine::{Address, Counts, Endpoint, Input, Output, Settings};
+use super::machine::{self, Address, Counts, Endpoint, Input, Output, Settings};
 pub(super) use client::Client;
 pub(super) use medium::Medium;
 pub(super) use server::Server;
@@ -96,6 +96,21 @@ impl<P: Address> Transfers<P> {
     #[must_use]
     pub fn is_trusted(&self, peer: P) -> bool {
         self.endpoint.is_trusted(peer)
+    }
+
+    /// What a peer takes to acknowledge a message, smoothed, where that is known.
+    #[must_use]
+    pub fn round_trip(&self, peer: P) -> Option<Duration> {
+        machine::round_trip(&self.endpoint, peer)
+    }
+
+    /// Whether the peer is known to have a request of ours whole, or it is not open.
+    #[must_use]
+    pub fn is_delivered(&self, request: u64) -> bool {
+        match self.client.sending(request) {
+            Some(part) => machine::is_delivered(&self.endpoint, part),
+            None => !self.client.is_uploading(request),
+        }
     }
 
     /// Whether a peer is being told that it is observed no more.

@@ -115,12 +115,16 @@ fn properties(version: Version, allowed: Ids, reader: &mut Reader) -> Result<Pro
 
 /// MQTT 5 §3.3. It reads the body at offsets, since this is the packet that there are most of.
 fn publish(version: Version, first: u8, mut body: Bytes) -> Result<Publish, Refused> {
-    let (dup, retain) = (first & 0b1000 != 0, first & 1 != 0);
+    let (mut dup, retain) = (first & 0b1000 != 0, first & 1 != 0);
     // MQTT 5 §3.3.1.2, MQTT-3.3.1-4.
     let qos = Qos::from_bits(first >> 1 & 3).ok_or(Refused::malformed("a PUBLISH of QoS 3"))?;
     // MQTT 5 §3.3.1.1, MQTT-3.3.1-2.
-    if dup && qos == Qos::AtMostOnce && version != Version::V31 {
-        return Err(Refused::malformed("a PUBLISH of QoS 0 with DUP"));
+    if dup && qos == Qos::AtMostOnce {
+        if version != Version::V31 {
+            return Err(Refused::malformed("a PUBLISH of QoS 0 with DUP"));
+        }
+        // MQTT 3.1 §2.1: there it says nothing.
+        dup = false;
     }
     let len = body.first_chunk::<2>().ok_or(CUT)?;
     let topic_end = 2 + usize::from(u16::from_be_bytes(*len));

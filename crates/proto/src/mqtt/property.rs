@@ -66,11 +66,11 @@ impl Properties {
     pub fn decode(block: Bytes, allowed: Ids) -> Result<Self, Refused> {
         let (mut ids, mut repeated, mut rest) = (Ids::NONE, Ids::NONE, &block[..]);
         while !rest.is_empty() {
-            let (id, value, after) = split(rest)?;
+            let (id, part, after) = split(rest)?;
             if !allowed.has(id) {
                 return Err(Refused::malformed("a property that this packet cannot have"));
             }
-            check_value(id, value)?;
+            check_part(id, part)?;
             if ids.has(id) {
                 repeated.add(id);
             }
@@ -103,7 +103,7 @@ impl Properties {
 
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = Property<'_>> {
-        Raw(&self.block).map(|raw| raw.property)
+        Raw(&self.block).map(|raw| Property { id: raw.id, value: raw.part.value(raw.id) })
     }
 
     /// The first with an identifier.
@@ -112,7 +112,7 @@ impl Properties {
         if !self.has(id) {
             return None;
         }
-        self.iter().find(|property| property.id == id).map(|property| property.value)
+        Raw(&self.block).find(|raw| raw.id == id).map(|raw| raw.part.value(id))
     }
 
     /// The number that a property says.
@@ -136,7 +136,7 @@ impl Properties {
     /// The user properties, in order; a name may be there twice (MQTT 5 §3.3.2.3.7).
     pub fn user(&self) -> impl Iterator<Item = (&str, &str)> {
         let block = if self.has(Id::USER_PROPERTY) { &self.block[..] } else { &[] };
-        Raw(block).filter_map(|raw| match raw.property.value {
+        Raw(block).filter_map(|raw| match raw.part.value(raw.id) {
             Value::Pair(name, value) => Some((name, value)),
             _ => None,
         })
@@ -146,8 +146,8 @@ impl Properties {
     pub fn subscription_identifiers(&self) -> impl Iterator<Item = u32> {
         let is_there = self.has(Id::SUBSCRIPTION_IDENTIFIER);
         let block = if is_there { &self.block[..] } else { &[] };
-        Raw(block).filter_map(|raw| match (raw.property.id, raw.property.value) {
-            (Id::SUBSCRIPTION_IDENTIFIER, Value::Number(number)) => Some(number),
+        Raw(block).filter_map(|raw| match (raw.id, raw.part) {
+            (Id::SUBSCRIPTION_IDENTIFIER, Part::Number(number)) => Some(number),
             _ => None,
         })
     }
@@ -199,17 +199,17 @@ impl Properties {
     }
 
     fn keep(&self, keeps: impl Fn(Id) -> bool) -> Self {
-        if Raw(&self.block).all(|raw| keeps(raw.property.id)) {
+        if Raw(&self.block).all(|raw| keeps(raw.id)) {
             return self.clone();
         }
         let mut block = BytesMut::new();
         let (mut ids, mut repeated) = (Ids::NONE, Ids::NONE);
-        for raw in Raw(&self.block).filter(|raw| keeps(raw.property.id)) {
+        for raw in Raw(&self.block).filter(|raw| keeps(raw.id)) {
             block.extend_from_slice(raw.bytes);
-            if ids.has(raw.property.id) {
-                repeated.add(raw.property.id);
+            if ids.has(raw.id) {
+                repeated.add(raw.id);
             }
-            ids.add(raw.property.id);
+            ids.add(raw.id);
         }
         Self { block: block.freeze(), ids, repeated }
     }
@@ -227,7 +227,7 @@ impl Properties {
         let mut block = BytesMut::with_capacity(self.block.len() + 3);
         let mut is_done = false;
         for raw in Raw(&self.block) {
-            if raw.property.id == id && !is_done {
+            if raw.id == id && !is_done {
                 is_done = true;
                 write(id, Value::Number(number), &mut block)?;
             } else {
@@ -255,8 +255,8 @@ impl Properties {
         varint_len(self.block.len()) + self.block.len()
     }
 
-    /// Whether a packet may have these: each identifier is one of `allowed`, and none is there twice
-    /// that may not be.
+    /// Whether a packet may have these: each identifier is one of `allowed`, and none is there
+    /// twice that may not be.
     pub(super) fn fits(&self, allowed: Ids) -> Result<(), Error> {
         if !allowed.covers(self.ids) {
             return Err(Error::Caller { what: "a property that this packet cannot have" });
@@ -278,9 +278,31 @@ impl fmt::Debug for Properties {
     }
 }
 
+/// The value of a property whose strings are not looked at.
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    Number(u32),
+    Bytes(&'a [u8]),
+    Pair(&'a [u8], &'a [u8]),
+}
+
+impl<'a> Part<'a> {
+    /// The value, where its strings were checked before.
+    fn value(self, id: Id) -> Value<'a> {
+        let text = |bytes| str::from_utf8(bytes).unwrap_or_default();
+        match self {
+            Self::Number(number) => Value::Number(number),
+            Self::Bytes(bytes) if id.kind() == Kind::Text => Value::Text(text(bytes)),
+            Self::Bytes(bytes) => Value::Binary(bytes),
+            Self::Pair(name, value) => Value::Pair(text(name), text(value)),
+        }
+    }
+}
+
 /// A property and its bytes.
 struct RawProperty<'a> {
-    property: Property<'a>,
+    id: Id,
+    part: Part<'a>,
     bytes: &'a [u8],
 }
 
@@ -291,10 +313,10 @@ impl<'a> Iterator for Raw<'a> {
     type Item = RawProperty<'a>;
 
     fn next(&mut self) -> Option<RawProperty<'a>> {
-        let (id, value, after) = split(self.0).ok()?;
+        let (id, part, after) = split(self.0).ok()?;
         let bytes = self.0.get(..self.0.len() - after.len())?;
         self.0 = after;
-        Some(RawProperty { property: Property { id, value }, bytes })
+        Some(RawProperty { id, part, bytes })
     }
 }
 
@@ -308,15 +330,21 @@ fn may_repeat(allowed: Ids) -> Ids {
     Ids::new(&[Id::USER_PROPERTY])
 }
 
-/// What the standard allows a property to say, beyond its type.
-fn check_value(id: Id, value: Value<'_>) -> Result<(), Refused> {
-    let Value::Number(number) = value else {
-        if let (Id::RESPONSE_TOPIC, Value::Text(text)) = (id, value) {
-            // MQTT 5 §3.3.2.3.5, MQTT-3.3.2-14.
-            topic::check_name(text.as_bytes())?;
-        }
-        return Ok(());
-    };
+/// What the standard allows a property to say.
+fn check_part(id: Id, part: Part<'_>) -> Result<(), Refused> {
+    match part {
+        Part::Number(number) => check_number(id, number),
+        // MQTT 5 §3.3.2.3.5, MQTT-3.3.2-14.
+        Part::Bytes(topic) if id == Id::RESPONSE_TOPIC => topic::check_name(topic),
+        Part::Bytes(bytes) if id.kind() == Kind::Text => check(bytes),
+        Part::Bytes(_) => Ok(()),
+        // MQTT 5 §1.5.7, MQTT-1.5.7-1.
+        Part::Pair(name, value) => check(name).and_then(|()| check(value)),
+    }
+}
+
+/// What the standard allows a number to be, beyond its type.
+fn check_number(id: Id, number: u32) -> Result<(), Refused> {
     let what = match id {
         // MQTT 5 §3.1.2.11.7, §3.1.2.11.6, §3.2.2.3.4, §3.2.2.3.5, §3.2.2.3.11 to 13, §3.3.2.3.2.
         _ if id.kind() == Kind::Byte && number > 1 => "a property that is neither 0 nor 1",
@@ -340,62 +368,39 @@ fn cut(bytes: &[u8], len: usize) -> Result<(&[u8], &[u8]), Refused> {
     bytes.split_at_checked(len).ok_or(CUT)
 }
 
-/// Binary data with its length.
+/// Binary data or a string with its length.
 fn binary(bytes: &[u8]) -> Result<(&[u8], &[u8]), Refused> {
     let (len, rest) = bytes.split_first_chunk::<2>().ok_or(CUT)?;
     cut(rest, u16::from_be_bytes(*len).into())
 }
 
-/// A string with its length.
-fn text(bytes: &[u8]) -> Result<(&str, &[u8]), Refused> {
-    let (text, rest) = binary(bytes)?;
-    let text = str::from_utf8(text)
-        .map_err(|_| Refused::malformed("a string of a property that is no UTF-8"))?;
-    if text.as_bytes().contains(&0) {
-        return Err(Refused::malformed("U+0000 in a string of a property"));
-    }
-    Ok((text, rest))
-}
-
-/// The first property of a block, and what is after it.
-fn split(block: &[u8]) -> Result<(Id, Value<'_>, &[u8]), Refused> {
+/// The first property of a block, as it is written, and what is after it.
+fn split(block: &[u8]) -> Result<(Id, Part<'_>, &[u8]), Refused> {
     let (number, rest) = block.split_first().ok_or(CUT)?;
     // MQTT 5 §2.2.2.2: it is a variable byte integer, of which all that there are have one byte.
     let id = Id::from_number(*number)
         .ok_or(Refused::malformed("a property with an identifier that there is not"))?;
-    let (value, rest) = match id.kind() {
-        Kind::Byte => {
-            let (bytes, rest) = cut(rest, 1)?;
-            (Value::Number(number_of(bytes)), rest)
-        }
-        Kind::Two => {
-            let (bytes, rest) = cut(rest, 2)?;
-            (Value::Number(number_of(bytes)), rest)
-        }
-        Kind::Four => {
-            let (bytes, rest) = cut(rest, 4)?;
-            (Value::Number(number_of(bytes)), rest)
-        }
+    let of_len = |len| cut(rest, len).map(|(bytes, rest)| (Part::Number(number_of(bytes)), rest));
+    let (part, rest) = match id.kind() {
+        Kind::Byte => of_len(1)?,
+        Kind::Two => of_len(2)?,
+        Kind::Four => of_len(4)?,
         Kind::Varint => {
             let (number, len) = varint(rest)?;
             let (_, rest) = cut(rest, len)?;
-            (Value::Number(u32::try_from(number).unwrap_or(u32::MAX)), rest)
+            (Part::Number(u32::try_from(number).unwrap_or(u32::MAX)), rest)
         }
-        Kind::Text => {
-            let (text, rest) = text(rest)?;
-            (Value::Text(text), rest)
-        }
-        Kind::Binary => {
+        Kind::Text | Kind::Binary => {
             let (bytes, rest) = binary(rest)?;
-            (Value::Binary(bytes), rest)
+            (Part::Bytes(bytes), rest)
         }
         Kind::Pair => {
-            let (name, rest) = text(rest)?;
-            let (value, rest) = text(rest)?;
-            (Value::Pair(name, value), rest)
+            let (name, rest) = binary(rest)?;
+            let (value, rest) = binary(rest)?;
+            (Part::Pair(name, value), rest)
         }
     };
-    Ok((id, value, rest))
+    Ok((id, part, rest))
 }
 
 /// The number that up to four bytes are.
@@ -423,7 +428,13 @@ fn write(id: Id, value: Value<'_>, out: &mut BytesMut) -> Result<(), Error> {
         let (value, limit) = (number.into(), limit.into());
         Err(Error::Limit { what: "the value of a property", value, limit })
     };
-    if check_value(id, value).is_err() {
+    let part = match value {
+        Value::Number(number) => Part::Number(number),
+        Value::Text(text) => Part::Bytes(text.as_bytes()),
+        Value::Binary(bytes) => Part::Bytes(bytes),
+        Value::Pair(name, value) => Part::Pair(name.as_bytes(), value.as_bytes()),
+    };
+    if check_part(id, part).is_err() {
         return Err(Error::Caller { what: "a value that a property cannot have" });
     }
     out.extend_from_slice(&[id.number()]);
@@ -443,22 +454,15 @@ fn write(id: Id, value: Value<'_>, out: &mut BytesMut) -> Result<(), Error> {
             }
             out.extend_from_slice(&[left.to_le_bytes()[0]]);
         }
-        (Kind::Text, Value::Text(text)) => write_text(text, out)?,
+        (Kind::Text, Value::Text(text)) => write_binary(text.as_bytes(), out)?,
         (Kind::Binary, Value::Binary(bytes)) => write_binary(bytes, out)?,
         (Kind::Pair, Value::Pair(name, value)) => {
-            write_text(name, out)?;
-            write_text(value, out)?;
+            write_binary(name.as_bytes(), out)?;
+            write_binary(value.as_bytes(), out)?;
         }
         _ => return Err(Error::Caller { what: "a property with a value of another type" }),
     }
     Ok(())
-}
-
-fn write_text(text: &str, out: &mut BytesMut) -> Result<(), Error> {
-    if check(text.as_bytes()).is_err() {
-        return Err(Error::Caller { what: "a string of over 65,535 bytes or with U+0000" });
-    }
-    write_binary(text.as_bytes(), out)
 }
 
 fn write_binary(bytes: &[u8], out: &mut BytesMut) -> Result<(), Error> {

@@ -78,10 +78,16 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), Refused> {
     if bytes.len() > MAX_TEXT_BYTES {
         return Err(Refused::malformed("a string over 65,535 bytes"));
     }
-    if str::from_utf8(bytes).is_err() {
+    let (mut nulls, mut bits) = (false, 0);
+    for byte in bytes {
+        nulls |= *byte == 0;
+        bits |= *byte;
+    }
+    // What is ASCII is UTF-8 too.
+    if bits >= 0x80 && str::from_utf8(bytes).is_err() {
         return Err(Refused::malformed("a string that is no UTF-8"));
     }
-    if bytes.contains(&0) {
+    if nulls {
         return Err(Refused::malformed("U+0000 in a string"));
     }
     Ok(())

@@ -21,20 +21,23 @@ pub const MAX_LEVELS: usize = 128;
 ///
 /// Malformed Packet where it is no string, Topic Name invalid where it is no name.
 pub fn check_name(name: &[u8]) -> Result<(), Refused> {
-    let (mut nulls, mut wildcards, mut levels) = (false, false, 1_usize);
+    let (mut nulls, mut wildcards, mut bits) = (false, false, 0);
     for byte in name {
         nulls |= *byte == 0;
-        wildcards |= matches!(byte, b'+' | b'#');
-        levels += usize::from(*byte == b'/');
+        wildcards |= *byte == b'+';
+        wildcards |= *byte == b'#';
+        bits |= *byte;
     }
-    if nulls || name.len() > MAX_TOPIC_BYTES || str::from_utf8(name).is_err() {
+    // What is ASCII is UTF-8 too.
+    let is_text = bits < 0x80 || str::from_utf8(name).is_ok();
+    if nulls || name.len() > MAX_TOPIC_BYTES || !is_text {
         return Err(Refused::malformed("a topic name that is no UTF-8, or has U+0000"));
     }
     let what = if name.is_empty() {
         "an empty topic name"
     } else if wildcards {
         "a wildcard in a topic name"
-    } else if levels > MAX_LEVELS {
+    } else if name.len() >= MAX_LEVELS && levels(name).count() > MAX_LEVELS {
         "a topic name of more than 128 levels"
     } else {
         return Ok(());

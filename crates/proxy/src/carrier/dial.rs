@@ -26,12 +26,17 @@ const MAX_ATTEMPTS: usize = 8;
 pub(super) const MAX_ADDRESSES: usize = 8;
 
 impl Carriers {
-    /// Edge: connects to the gateway at `address` (`HOST:PORT`) and runs the carrier to its end.
-    /// An attempt waits for `pace` before another begins beside it.
-    pub(crate) async fn dial(self, carrier: CarrierId, address: String, pace: Duration) {
+    /// Edge: connects to the gateway at `address` (`HOST:PORT`) and runs the carrier of this kind
+    /// to its end. An attempt waits for `pace` before another begins beside it.
+    pub(crate) async fn dial(
+        self,
+        (carrier, kind): (CarrierId, &'static str),
+        address: String,
+        pace: Duration,
+    ) {
         let limit = self.times.dial;
         let ended = match tokio::time::timeout(limit, self.connect(&address, pace)).await {
-            Ok(Ok(stream)) => self.dialled(carrier, &address, stream).await,
+            Ok(Ok(stream)) => self.dialled((carrier, kind), &address, stream).await,
             Ok(Err(ended)) => ended,
             Err(_) => {
                 let waited = limit.as_secs_f64();
@@ -97,7 +102,12 @@ impl Carriers {
         Ok(found)
     }
 
-    async fn dialled(&self, carrier: CarrierId, address: &str, stream: TcpStream) -> Ended {
+    async fn dialled(
+        &self,
+        carrier: (CarrierId, &'static str),
+        address: &str,
+        stream: TcpStream,
+    ) -> Ended {
         let trust = self.trust.now();
         let Some(connector) = &trust.client else {
             let socket = stream_fd(&stream);

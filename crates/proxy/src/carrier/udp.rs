@@ -9,7 +9,7 @@ use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use super::{datagram, quic};
+use super::{datagram, plain, quic};
 use crate::socket;
 
 /// Most bytes of a datagram that are read: no link between takes more in a piece.
@@ -138,6 +138,7 @@ pub(crate) struct Port {
     socket: Arc<Socket>,
     burst: Option<datagram::Door>,
     quic: Option<quic::Door>,
+    plain: Option<plain::Door>,
 }
 
 impl Port {
@@ -146,10 +147,12 @@ impl Port {
         socket: UdpSocket,
         burst: impl FnOnce(Arc<Socket>) -> io::Result<Option<datagram::Door>>,
         quic: impl FnOnce(Arc<Socket>) -> io::Result<Option<quic::Door>>,
+        plain: impl FnOnce(Arc<Socket>) -> Option<plain::Door>,
     ) -> io::Result<Self> {
         let socket = Arc::new(Socket::new(socket)?);
         let (burst, quic) = (burst(Arc::clone(&socket))?, quic(Arc::clone(&socket))?);
-        Ok(Self { socket, burst, quic })
+        let plain = plain(Arc::clone(&socket));
+        Ok(Self { socket, burst, quic, plain })
     }
 
     /// Receives for ever.
@@ -157,6 +160,11 @@ impl Port {
         let mut room = self.socket.room(BATCH_SIZE);
         loop {
             for datagram in self.socket.receive(&mut room).await {
+                // Without keys there is nothing else.
+                if let Some(plain) = &mut self.plain {
+                    plain.came(datagram.place, &datagram.bytes).await;
+                    continue;
+                }
                 match (is_quic(&datagram.bytes), &mut self.quic, &mut self.burst) {
                     (true, Some(quic), _) => quic.came(datagram).await,
                     (false, _, Some(burst)) => burst.came(datagram.place, &datagram.bytes).await,

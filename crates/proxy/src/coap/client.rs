@@ -11,6 +11,7 @@ use proto::coap::{Block, Code, Content, option};
 use super::caller::{self, Caller};
 use super::dial;
 use super::dtls::keys;
+use super::group;
 use super::oscore::{ContextFile, Security};
 use super::socket::{Peer, Socket};
 use super::text;
@@ -208,6 +209,34 @@ impl Ask {
         Ok((server, content))
     }
 
+    /// The request as a message, and the group that the URL names, if it does.
+    fn resolve_group(&self) -> Result<Option<(SocketAddr, Content)>, Error> {
+        if self.proxy.is_some() {
+            return Ok(None);
+        }
+        let uri = parse(&self.url)?;
+        let Host::Ip(ip) = uri.host else { return Ok(None) };
+        if !is_group(ip) {
+            return Ok(None);
+        }
+        // RFC 7252 §8.1: nothing that a reset or a session would have to follow.
+        let is_plain = uri.scheme == Scheme::Coap && self.oscore.is_none() && self.psk.is_none();
+        let is_read = matches!(self.method, Code::GET | Code::FETCH) && !self.observe;
+        if !is_plain || !is_read {
+            let what = "a group is only asked to be read, over coap, without OSCORE and DTLS";
+            return Err(wrong(format!("'{ip}' is a group: {what}")));
+        }
+        let mut content = Content::new(self.method).with_payload(self.payload.clone());
+        let put = |number, value: &[u8]| {
+            content.push(number, value);
+            Ok(())
+        };
+        let done = uri.options(Via::Origin, put);
+        done.map_err(|error| wrong(format!("'{}': {error}", self.url)))?;
+        self.put_options(&mut content)?;
+        Ok(Some((SocketAddr::new(ip, uri.port), content)))
+    }
+
     /// The proxy knows what the URL means; here it must only be one.
     fn check_proxied(&self) -> Result<(), Error> {
         let (url, most) = (&self.url, MAX_URI_BYTES);
@@ -256,6 +285,25 @@ impl Ask {
             content.push(option::BLOCK2, value.as_slice());
         }
         Ok(())
+    }
+}
+
+/// Answers to a request that a group was asked (RFC 7252 §8).
+pub struct Gathering(group::Gathering);
+
+impl Gathering {
+    /// Asks the group that the URL names, over the interface with the address `on`, or over the one
+    /// that the kernel chooses; `None` where it names no group. Errors: [`Error::Caller`] where a
+    /// group cannot be asked so, another where nothing can be sent to it.
+    pub async fn begin(ask: &Ask, on: Option<IpAddr>) -> Result<Option<Self>, Error> {
+        let Some((group, content)) = ask.resolve_group()? else { return Ok(None) };
+        group::Gathering::begin(&content, group, on).await.map(|begun| Some(Self(begun)))
+    }
+
+    /// The next answer, and whose it is. Errors: what the host says of the socket.
+    pub async fn next(&mut self) -> io::Result<(SocketAddr, Response)> {
+        let (from, content) = self.0.next().await?;
+        Ok((from, Response::new(&content, false)))
     }
 }
 
@@ -405,6 +453,23 @@ mod tests {
             let line = error.to_string();
             assert!(matches!(error, Error::Caller(_)) && line.contains(why), "{line}");
             assert_eq!(line.lines().count(), 1, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_group_is_only_read() {
+        let of = |ask: Ask| ask.resolve_group();
+        let (group, content) = of(ask("coap://224.0.1.187/.well-known/core")).unwrap().unwrap();
+        assert_eq!(group, "224.0.1.187:5683".parse().unwrap());
+        assert_eq!(content.all(option::URI_PATH).count(), 2);
+        assert!(of(ask("coap://192.0.2.1/")).unwrap().is_none());
+        assert!(of(ask("coap://a.example/")).unwrap().is_none());
+        for wrong in [
+            Ask { method: Code::PUT, ..ask("coap://224.0.1.187/x") },
+            Ask { observe: true, ..ask("coap://[ff02::fd]/x") },
+            ask("coap+tcp://224.0.1.187/x"),
+        ] {
+            assert!(matches!(of(wrong), Err(Error::Caller(_))));
         }
     }
 

@@ -13,6 +13,7 @@ mod dial;
 pub mod dtls;
 pub(crate) mod endpoint;
 pub(crate) mod events;
+mod group;
 pub(crate) mod http;
 pub(crate) mod link;
 pub mod oscore;

@@ -1,6 +1,6 @@
 //! A gateway's listener for clients of CoAP.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::file::GatewaySettings;
 use super::mistakes::Check;
@@ -21,6 +21,8 @@ pub struct CoapListener {
     pub oscore: Vec<ContextFile>,
     /// Whether who protects nothing is answered all the same.
     pub is_open: bool,
+    /// Groups that it belongs to (RFC 7252 §12.8).
+    pub groups: Vec<IpAddr>,
 }
 
 /// A gateway's listener for clients of CoAP over DTLS.
@@ -90,6 +92,13 @@ fn upstream(text: &str) -> Result<Upstream, String> {
     }
 }
 
+/// An address that all hear who belong to a group.
+fn group(text: &str) -> Result<IpAddr, String> {
+    let group = text.parse().ok().filter(IpAddr::is_multicast);
+    let form = "one of a group, like '224.0.1.187', 'ff02::fd' or 'ff05::fd' (All CoAP Nodes)";
+    group.ok_or_else(|| format!("coap_multicast '{text}' is no address: {form}"))
+}
+
 /// What the settings say of it.
 fn listener(check: &mut Check, gateway: &GatewaySettings) -> Option<CoapListener> {
     let Some(text) = &gateway.coap else {
@@ -98,6 +107,7 @@ fn listener(check: &mut Check, gateway: &GatewaySettings) -> Option<CoapListener
             ("coap_upstream", upstream.is_some() && gateway.coaps.is_none()),
             ("coap_anywhere", anywhere.is_some()),
             ("coap_oscore", gateway.coap_oscore.is_some()),
+            ("coap_multicast", gateway.coap_multicast.is_some()),
         ];
         for (key, _) in given.into_iter().filter(|(_, given)| *given) {
             let what = format!("{key} needs a listener for clients of CoAP: give 'coap'");
@@ -125,5 +135,7 @@ fn listener(check: &mut Check, gateway: &GatewaySettings) -> Option<CoapListener
         let what = caller(format!("coap '{text}': {what}: {remedy}"));
         check.about("coap", &["coap_anywhere"], Err::<(), _>(what));
     }
-    Some(CoapListener { listen, upstream, oscore, is_open })
+    let groups = gateway.coap_multicast.as_deref().unwrap_or_default();
+    let groups = check.items("coap_multicast", groups, |text| group(text));
+    Some(CoapListener { listen, upstream, oscore, is_open, groups })
 }

@@ -196,6 +196,8 @@ section! {
         coap_anywhere: bool,
         /// Security contexts of OSCORE, each a file, of clients of CoAP.
         coap_oscore: Vec<PathBuf>,
+        /// Addresses of groups that the listener of `coap` belongs to.
+        coap_multicast: Vec<String>,
         /// Address for clients of CoAP over DTLS; none: there is no such listener.
         coaps: String,
         /// Their identities and pre-shared keys: a file.

@@ -648,13 +648,14 @@ fn fallback(text: &str) -> Result<Fallback, Error> {
 }
 
 /// The kinds of carriers: those that there can be, or the one that is named. One over datagrams is
-/// sealed with keys, and there is none without; QUIC has the stream to fall back to.
+/// sealed with keys, and without there is none but that of CoAP, as it is, where a stream may go
+/// too; QUIC has the stream to fall back to, and CoAP for what it cannot take.
 fn set_kinds(check: &mut Check, relay: &mut relay::Config, carrier: Option<&str>) {
     let kinds = match carrier.unwrap_or("auto") {
         "auto" if relay.without_keys => Ok(vec![Kind::STREAM]),
         // A gateway takes what edges come with.
         "auto" if relay.role == relay::Role::Gateway => {
-            Ok(vec![Kind::STREAM, Kind::BURST, Kind::QUIC])
+            Ok(vec![Kind::STREAM, Kind::BURST, Kind::QUIC, Kind::COAP, Kind::COAP_TCP])
         }
         "auto" => Ok(vec![Kind::STREAM, Kind::BURST]),
         "stream" => Ok(vec![Kind::STREAM]),
@@ -666,7 +667,12 @@ fn set_kinds(check: &mut Check, relay: &mut relay::Config, carrier: Option<&str>
             relay.prefers_first = true;
             Ok(vec![Kind::QUIC, Kind::STREAM])
         }
-        text => Err(caller(format!("carrier '{text}': one of auto, stream, burst, quic"))),
+        // Where both are expected to be as fast, the first takes it.
+        "coap" => Ok(vec![Kind::COAP, Kind::STREAM]),
+        "coap+tcp" => Ok(vec![Kind::COAP_TCP, Kind::STREAM]),
+        text => Err(caller(format!(
+            "carrier '{text}': one of auto, stream, burst, quic, coap, coap+tcp"
+        ))),
     };
     let kinds = check.take("carrier", kinds);
     if !kinds.is_empty() {

@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 
 use crate::actor::{self, Actor, Inbox, Surroundings};
 use crate::admin::{self, Admin};
-use crate::carrier::{Carriers, Times, datagram, quic};
+use crate::carrier::{Carriers, Times, datagram, plain, quic};
 use crate::clock::Clocks;
 use crate::config::{EdgeConfig, EdgeGateway, StandardGateway};
 use crate::front::{Answer, Connection, Front};
@@ -234,12 +234,14 @@ struct Dialling {
 impl Surroundings for Dialling {
     fn dial(&mut self, carrier: CarrierId, kind: &'static str, pace: Duration) {
         let (carriers, gateway) = (self.carriers.clone(), self.gateway.clone());
-        if kind == datagram::KIND.name {
-            tokio::spawn(carriers.dial_datagrams(carrier, gateway, pace));
+        if kind == plain::KIND.name && !carriers.has_keys() {
+            tokio::spawn(carriers.dial_plain(carrier, gateway, pace));
+        } else if datagram::KINDS.iter().any(|one| one.name == kind) {
+            tokio::spawn(carriers.dial_datagrams((carrier, kind), gateway, pace));
         } else if kind == quic::KIND.name {
             tokio::spawn(carriers.dial_quic(carrier, gateway, pace));
         } else {
-            tokio::spawn(carriers.dial(carrier, gateway, pace));
+            tokio::spawn(carriers.dial((carrier, kind), gateway, pace));
         }
     }
 

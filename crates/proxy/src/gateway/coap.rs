@@ -7,6 +7,7 @@
 //! and before anything is changed for it. Until then it has one of a few places of its own, so that
 //! forged addresses take none of those that others need.
 
+mod groups;
 mod observe;
 mod streams;
 
@@ -24,6 +25,7 @@ use proto::coap::{Code, Content, MAX_BODY_BYTES, option};
 use relay::{Cause, CauseKind};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinSet;
 
 use self::observe::{Events, Observers};
 use super::door::Door;
@@ -48,6 +50,7 @@ use crate::rarely::Rarely;
 use crate::upstream::{Upstream, host_and_port};
 use crate::{Error, descriptors, fields, run};
 
+use groups::Group;
 use streams::{MAX_CONNECTIONS, Streams};
 
 /// Requests that are answered at once, of all clients: each has a task and perhaps a connection.
@@ -78,6 +81,8 @@ pub(crate) struct Listener {
     security: Option<Security>,
     /// Over DTLS: the keys of its clients.
     keys: Option<Keys>,
+    /// The groups that it belongs to.
+    groups: Vec<Group>,
 }
 
 impl Listener {
@@ -90,7 +95,12 @@ impl Listener {
         };
         let takes_streams = security.is_none() || config.is_open;
         let listener = Self::at(("coap", config.listen), takes_streams, security, None).await?;
-        Ok(Self { upstream: config.upstream.clone(), ..listener })
+        let groups = config
+            .groups
+            .iter()
+            .map(|group| Group::join(*group, &listener.socket, is_challenging(listener.local)));
+        let groups = groups.collect::<Result<_, _>>()?;
+        Ok(Self { upstream: config.upstream.clone(), groups, ..listener })
     }
 
     /// One over DTLS.
@@ -109,8 +119,8 @@ impl Listener {
         let streams = run::bind(name, listen).await?;
         let local = streams.local_addr().map_err(Error::system("ask for the bound address"))?;
         let socket = run::bind_datagrams(name, local).await?;
-        let upstream = None;
-        Ok(Self { socket, streams, takes_streams, upstream, local, security, keys })
+        let (upstream, groups) = (None, Vec::new());
+        Ok(Self { socket, streams, takes_streams, upstream, local, security, keys, groups })
     }
 
     pub(crate) fn local_addr(&self) -> SocketAddr {
@@ -125,12 +135,11 @@ impl Listener {
         mut parting: Parting,
         alive: mpsc::Sender<()>,
     ) -> Result<(impl Future<Output = ()> + Send, impl Future<Output = ()> + Send), Error> {
-        let Self { socket, streams, takes_streams, local, security, keys, .. } = self;
+        let Self { socket, streams, takes_streams, local, security, keys, groups, .. } = self;
         let socket = Socket::server(socket).map_err(Error::system("set up the socket of CoAP"))?;
         let is_secure = keys.is_some();
         // The cookie of DTLS has borne out the address.
-        let is_challenging = !is_secure && !local.ip().to_canonical().is_loopback();
-        let mut endpoint = Endpoint::new(socket, is_challenging)?;
+        let mut endpoint = Endpoint::new(socket, !is_secure && is_challenging(local))?;
         if let Some(security) = security {
             endpoint = endpoint.secured(security);
         }
@@ -157,6 +166,9 @@ impl Listener {
         };
         let serve = async move {
             let _alive = alive;
+            // They end with this.
+            let mut members = JoinSet::new();
+            groups.into_iter().for_each(|group| drop(members.spawn(group.serve())));
             let end = async {
                 parting.said().await;
                 tokio::join!(shares.idle(), strangers.idle());
@@ -172,6 +184,11 @@ impl Listener {
         };
         Ok((accept, serve))
     }
+}
+
+/// Whether who asks has to show that it has its address.
+fn is_challenging(local: SocketAddr) -> bool {
+    !local.ip().to_canonical().is_loopback()
 }
 
 /// What is done with requests as they come.

@@ -13,7 +13,7 @@ use relay::CarrierId;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 use crate::carrier::udp::Port;
-use crate::carrier::{Carriers, datagram, quic};
+use crate::carrier::{Carriers, datagram, plain, quic};
 use crate::metrics::Metrics;
 use crate::rarely::Rarely;
 use crate::refusals::Refusals;
@@ -32,6 +32,8 @@ const STRANGERS: &str = "strangers at the gateway's port";
 #[derive(Clone)]
 pub(crate) struct Door {
     carriers: Carriers,
+    /// The kinds of carriers that are taken.
+    kinds: Arc<[Kind]>,
     strangers: Arc<Seats<Source>>,
     known: Arc<Seats<String>>,
     next: Arc<AtomicU64>,
@@ -41,9 +43,15 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    pub(crate) fn new(carriers: Carriers, max_carriers: usize, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(
+        carriers: Carriers,
+        kinds: &[Kind],
+        max_carriers: usize,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self {
             carriers,
+            kinds: kinds.into(),
             strangers: Seats::new(MAX_STRANGERS),
             known: Seats::new(max_carriers + MAX_CLOSING),
             next: Arc::default(),
@@ -54,8 +62,8 @@ impl Door {
     }
 
     /// The same port for carriers over datagrams: their places are those of all.
-    pub(crate) fn over_datagrams(&self, socket: UdpSocket, kinds: &[Kind]) -> io::Result<Port> {
-        let has = |kind: Kind| kinds.iter().any(|one| one.name == kind.name);
+    pub(crate) fn over_datagrams(&self, socket: UdpSocket) -> io::Result<Port> {
+        let has = |kind: Kind| self.kinds.iter().any(|one| one.name == kind.name);
         let shared = || {
             let places = (Arc::clone(&self.known), Arc::clone(&self.next));
             let (refusals, metrics) = (Arc::clone(&self.refusals), Arc::clone(&self.metrics));
@@ -63,8 +71,12 @@ impl Door {
         };
         let burst = |socket| {
             let (carriers, places, refusals, metrics) = shared();
-            let door = has(datagram::KIND)
-                .then(|| datagram::Door::new(socket, carriers, places, refusals, metrics));
+            let kinds: Vec<_> = self.kinds.iter().map(|kind| kind.name).collect();
+            let takes = (carriers, kinds);
+            let door = datagram::KINDS
+                .into_iter()
+                .any(has)
+                .then(|| datagram::Door::new(socket, takes, places, refusals, metrics));
             door.transpose()
         };
         let quic = |socket| {
@@ -73,7 +85,12 @@ impl Door {
                 .then(|| quic::Door::new(socket, carriers, places, refusals, metrics));
             door.transpose()
         };
-        Port::new(socket, burst, quic)
+        let plain = |socket| {
+            let (carriers, places, _, metrics) = shared();
+            let is_plain = has(plain::KIND) && !carriers.has_keys();
+            is_plain.then(|| plain::Door::new(socket, carriers, places, metrics))
+        };
+        Port::new(socket, burst, quic, plain)
     }
 
     /// Closes what comes, for ever: carriers of this kind are not taken.
@@ -120,6 +137,9 @@ impl Door {
         };
         drop(seat);
         match greeted {
+            Ok(greeted) if !self.kinds.iter().any(|kind| kind.name == greeted.kind()) => {
+                tracing::warn!(%address, kind = greeted.kind(), "refused a carrier of this kind");
+            }
             Ok(greeted) => {
                 let carrier = CarrierId(self.next.fetch_add(1, Ordering::Relaxed));
                 self.carriers.serve(carrier, greeted, &self.known).await;

@@ -49,7 +49,6 @@ struct Ports {
     listener: TcpListener,
     takes_streams: bool,
     datagrams: Option<UdpSocket>,
-    kinds: Vec<Kind>,
     local: SocketAddr,
 }
 
@@ -59,17 +58,18 @@ impl Ports {
         let listener = run::bind("listen", listen).await?;
         let local = listener.local_addr().map_err(Error::system("ask for the bound address"))?;
         let mut datagrams = None;
-        if has(datagram::KIND.name) || has(quic::KIND.name) {
+        let sealed = datagram::KINDS.iter().any(|kind| has(kind.name));
+        if sealed || has(quic::KIND.name) {
             datagrams = Some(run::bind_datagrams("listen", local).await?);
         }
-        let takes_streams = has(Kind::STREAM.name);
-        Ok(Self { listener, takes_streams, datagrams, kinds: kinds.to_vec(), local })
+        let takes_streams = has(Kind::STREAM.name) || has(Kind::COAP_TCP.name);
+        Ok(Self { listener, takes_streams, datagrams, local })
     }
 
     /// Takes carriers for ever.
     fn accept(self, door: Door) -> Result<impl Future<Output = ()> + Send, Error> {
-        let Self { listener, takes_streams, datagrams, kinds, .. } = self;
-        let datagrams = datagrams.map(|socket| door.over_datagrams(socket, &kinds)).transpose();
+        let Self { listener, takes_streams, datagrams, .. } = self;
+        let datagrams = datagrams.map(|socket| door.over_datagrams(socket)).transpose();
         let datagrams = datagrams.map_err(Error::system("set up the socket for datagrams"))?;
         Ok(async move {
             let streams = async move {
@@ -221,8 +221,8 @@ impl Gateway {
         };
         let (farewell, parting) = Farewell::new();
         let origins = Arc::new(origins(&config, services.clone(), reach(), &parting));
-        let (max_carriers, hello) = (config.relay.max_carriers, config.relay.hello_timeout);
-        let times = Times::new(hello, &config.relay);
+        let (kinds, max_carriers) = (config.relay.kinds.clone(), config.relay.max_carriers);
+        let times = Times::new(config.relay.hello_timeout, &config.relay);
         let (handle, inbox, idle_timeout) = (self.handle, self.inbox, config.idle_timeout);
         // Requests of edges are exchanges of the relay: only clients without one are waited for.
         let (alive, connections) = mpsc::channel(1);
@@ -268,7 +268,7 @@ impl Gateway {
         let (shown, asked) = (Arc::clone(&metrics), Some(handle.clone()));
         let admin = Admin { metrics: shown, handle: asked, fallback: None, parting };
         let admin = admin::start(self.admin, admin);
-        let door = Door::new(carriers, max_carriers, Arc::clone(&metrics));
+        let door = Door::new(carriers, &kinds, max_carriers, Arc::clone(&metrics));
         let edges = self.ports.accept(door)?;
         let accepting = accept(edges, http, accepts);
         let running = Running {

@@ -216,8 +216,7 @@ impl Carrier {
 
     /// Whether an answer may go over it, of which so many bytes of body are known.
     pub(crate) fn takes(&self, endless: bool, body_bytes: u64) -> bool {
-        let Abilities { streams, max_message_bytes, .. } = self.abilities;
-        (streams || !endless) && max_message_bytes.is_none_or(|most| body_bytes <= most)
+        self.abilities.max_answer_bytes.is_none_or(|most| !endless && body_bytes <= most)
     }
 
     /// Nothing is left of an exchange that could be sent.

@@ -82,7 +82,7 @@ impl Carriers {
 
 /// What a machine has measured, as a transport would report it.
 fn counted(measured: &Measured, held_bytes: usize, abilities: &Abilities) -> Transport {
-    let datagram_bytes = abilities.max_datagram_bytes.unwrap_or(0);
+    let packet_bytes = abilities.block_bytes.or(abilities.max_datagram_bytes).unwrap_or(0);
     let paced = abilities.repairs && measured.bytes_per_s > 0;
     Transport {
         rtt: measured.round_trip,
@@ -92,11 +92,12 @@ fn counted(measured: &Measured, held_bytes: usize, abilities: &Abilities) -> Tra
         segments_out: measured.sent,
         retransmitted: measured.sent_again,
         timeouts: measured.timeouts,
-        segment_bytes: u32::try_from(datagram_bytes).unwrap_or(u32::MAX),
+        segment_bytes: u32::try_from(packet_bytes).unwrap_or(u32::MAX),
         backlog_bytes: held_bytes as u64,
         // What leaves at a rate that is known waits for no acknowledgement.
         window_segments: if paced { PACED_WINDOW } else { 0 },
         repairs: abilities.repairs,
+        lockstep: abilities.block_bytes.is_some(),
         incoming_loss_ppm: measured.incoming_loss_ppm,
         ..Transport::default()
     }

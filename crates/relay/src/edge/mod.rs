@@ -114,6 +114,7 @@ impl Edge<'_> {
         let message = Message { end, ..message };
         exchange.coded = message.coded;
         exchange.outgoing.set_head(head, end);
+        exchange.outgoing.say_length(message.length);
         if !traits.tunnel {
             exchange.outgoing.keep();
         }

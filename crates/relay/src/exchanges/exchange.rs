@@ -251,7 +251,7 @@ impl Exchange {
         let waits = self.traits.tunnel || self.traits.expects_continue;
         let length = self.outgoing.length();
         let fits =
-            abilities.max_message_bytes.is_none_or(|most| length.is_some_and(|len| len <= most));
+            abilities.max_request_bytes.is_none_or(|most| length.is_some_and(|len| len <= most));
         fits && (abilities.streams || !waits)
     }
 

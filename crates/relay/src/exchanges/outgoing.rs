@@ -20,6 +20,8 @@ pub(crate) struct Outgoing {
     /// What the head names, once it may go.
     options: Option<codec::Options>,
     had_body: bool,
+    /// Bytes of the body, as its head says.
+    said_bytes: Option<u64>,
     ended: Option<bhttp::Fields>,
     /// Whole blocks, or what is left of the first.
     blocks: VecDeque<Data>,
@@ -53,6 +55,11 @@ impl Outgoing {
         }
     }
 
+    /// So many bytes of body are to come.
+    pub(crate) fn say_length(&mut self, bytes: Option<u64>) {
+        self.said_bytes = bytes;
+    }
+
     pub(crate) fn is_head_sent(&self) -> bool {
         self.head_sent
     }
@@ -62,10 +69,13 @@ impl Outgoing {
         !self.had_body && self.ended.as_ref().is_some_and(Vec::is_empty)
     }
 
-    /// Bytes of the body, once all of it is here.
+    /// Bytes of the body, where its head says so or all of it is here.
     pub(crate) fn length(&self) -> Option<u64> {
         let kept = self.kept.as_ref().map(|kept| kept.len() as u64);
-        if self.is_bodyless() { Some(0) } else { kept.filter(|_| self.ended.is_some()) }
+        match self.is_bodyless() {
+            true => Some(0),
+            false => kept.filter(|_| self.ended.is_some()).or(self.said_bytes),
+        }
     }
 
     /// What was sent may be sent again from here.

@@ -75,9 +75,15 @@ impl Relay {
                 }
                 Some(FromMachine::WakeAt(at)) => core.timers.set(Key::Machine(id), Some(at)),
                 Some(FromMachine::Fault(error)) => self.faulty(now, id, &error),
+                Some(FromMachine::Lost(error)) => self.close_carrier(now, id, &error.to_string()),
                 None => {
-                    // Parts of exchanges that are over were not sent.
+                    // Parts of exchanges that are over were not sent. What waits to be whole leaves
+                    // room for its rest.
+                    let has_room = carrier.queued > 0 && !carrier.abilities.streams;
                     carrier.queued = 0;
+                    if has_room {
+                        carriers.dirty.insert(id);
+                    }
                     carriers.stale.insert(id);
                     if carriers.read(core, now, id) {
                         self.heard(now, id);

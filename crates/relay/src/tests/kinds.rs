@@ -12,8 +12,12 @@ use super::*;
 const FIRST: CarrierId = CarrierId(0);
 const SECOND: CarrierId = CarrierId(1);
 /// Messages go whole, and none of more than ten bytes.
-const SMALL: Abilities =
-    Abilities { streams: false, max_message_bytes: Some(10), ..Abilities::STREAM };
+const SMALL: Abilities = Abilities {
+    streams: false,
+    max_request_bytes: Some(10),
+    max_answer_bytes: Some(10),
+    ..Abilities::STREAM
+};
 
 fn config(role: Role, kinds: &[Abilities]) -> Config {
     let kind = |abilities: &Abilities| Kind { abilities: *abilities, ..Kind::STREAM };
@@ -141,6 +145,12 @@ fn what_a_kind_cannot_take_goes_by_another_or_waits_for_it() {
     // Its length shows only at its end.
     let (_, outputs) = puts(&mut relay, ms(202), b"more than ten bytes");
     assert_eq!(is_by(&outputs, &mut peers), [0, 1]);
+    // It says so before.
+    for (length, by) in [("10", [1, 0]), ("11", [0, 1])] {
+        let (exchange, fields) = (relay.next_exchange(), [("content-length", length)]);
+        relay.handle_input(ms(203), local(exchange, request("PUT", &fields), false));
+        assert_eq!(is_by(&drain(&mut relay), &mut peers), by, "{length}");
+    }
     relay.handle_input(ms(300), Input::CarrierDown { carrier: SECOND, reason: "cut".into() });
     drain(&mut relay);
     let (_, outputs) = asks(&mut relay, ms(301), "CONNECT", false);

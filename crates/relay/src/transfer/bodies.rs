@@ -23,7 +23,10 @@ impl Transfer {
         exchange.outgoing.note(&bytes);
         let (carrier, sent) = (exchange.carrier(), exchange.meter.sent_body_bytes);
         let carrier = carrier.and_then(|id| self.carriers.get(&id));
-        let most = carrier.and_then(|carrier| carrier.abilities.max_message_bytes);
+        let most = carrier.and_then(|carrier| match self.core.config.role {
+            Role::Edge => carrier.abilities.max_request_bytes,
+            Role::Gateway => carrier.abilities.max_answer_bytes,
+        });
         if let Some(most) = most.filter(|most| sent > *most) {
             let reason = format!("the body has more than the {most} bytes that its carrier takes");
             return self.refuse(now, id, &Cause { kind: CauseKind::Limit, reason });

@@ -473,6 +473,7 @@ impl Sender {
             idle: Duration::from_secs_f64((now_s - self.last_sent_s).max(0.0)),
             backlog_bytes: left.map(|slot| u64::from(slot.bytes)).sum(),
             repairs: false,
+            lockstep: false,
             incoming_loss_ppm: None,
         }
     }

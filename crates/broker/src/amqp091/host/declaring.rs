@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proto::amqp091::{ReplyCode, Table};
 
 use super::publishing::allowed;
-use super::{Client, Host, QueueId, Slot};
+use super::{Client, Host, QueueId, Slot, forget, forget_number};
 use crate::access::Action;
 use crate::amqp091::arguments::Arguments;
 use crate::amqp091::fault::Fault;
@@ -219,6 +219,9 @@ impl Host {
     pub(super) fn insert_queue(&mut self, name: Arc<str>, queue: Queue, is_stored: bool) {
         self.last += 1;
         let incarnation = self.last;
+        if let Some(owner) = queue.exclusive {
+            self.exclusive.insert((owner, name.clone()));
+        }
         let slot = Slot { queue, incarnation, due: None, is_stored };
         self.queues.insert(name.clone(), slot);
         self.refresh(&QueueId { name, incarnation });
@@ -265,7 +268,13 @@ impl Host {
         self.held_bytes = self.held_bytes.saturating_sub(queue.held_bytes());
         let all = queue.purge();
         for entry in &all {
-            super::forget(context, &name, entry);
+            forget(context, &name, entry);
+        }
+        for number in queue.stored() {
+            forget_number(context, &name, *number);
+        }
+        if let Some(owner) = queue.exclusive {
+            self.exclusive.remove(&(owner, name.clone()));
         }
         if slot.is_stored {
             context.core.keep(Protocol::Amqp091, storing::key_of_queue(&name), None);
@@ -281,10 +290,9 @@ impl Host {
         context: &mut Context<'_>,
         connection: ConnectionId,
     ) {
-        let own = |(name, slot): (&Arc<str>, &Slot)| {
-            (slot.queue.exclusive == Some(connection)).then(|| name.clone())
-        };
-        let gone: Vec<Arc<str>> = self.queues.iter().filter_map(own).collect();
+        let first = (connection, Arc::from(""));
+        let of = self.exclusive.range(first..).take_while(|(owner, _)| *owner == connection);
+        let gone: Vec<Arc<str>> = of.map(|(_, name)| name.clone()).collect();
         for name in gone {
             self.remove_queue(context, &name);
         }

@@ -57,6 +57,8 @@ pub(super) struct Host {
     pub(super) exchanges: Exchanges,
     queues: BTreeMap<Arc<str>, Slot>,
     due: BTreeSet<(Duration, Arc<str>)>,
+    /// Queues that go with their connection.
+    exclusive: BTreeSet<(ConnectionId, Arc<str>)>,
     /// Of all queues.
     held_bytes: usize,
     /// Number of the last name that was made up, or queue declared.
@@ -218,9 +220,12 @@ impl Host {
 /// The store may forget a message.
 fn forget(context: &mut Context<'_>, queue: &str, entry: &Entry) {
     if entry.is_stored {
-        let key = storing::key_of_message(queue, entry.position.number);
-        context.core.keep(Protocol::Amqp091, key, None);
+        forget_number(context, queue, entry.position.number);
     }
+}
+
+fn forget_number(context: &mut Context<'_>, queue: &str, number: u64) {
+    context.core.keep(Protocol::Amqp091, storing::key_of_message(queue, number), None);
 }
 
 /// Tells that a message has ended without delivery.

@@ -143,7 +143,7 @@ impl Host {
         let id = self.id_of(name)?;
         let size_bytes = message.size_bytes();
         let Slot { queue, is_stored, .. } = self.queues.get_mut(name)?;
-        let is_kept = *is_stored && message.persistent;
+        let is_kept = *is_stored && message.persistent && context.core.is_durable();
         let is_full = self.held_bytes + size_bytes > context.core.settings().max_total_bytes;
         let pushed = match is_full {
             true => Pushed::Refused { to_dead_letters: false },

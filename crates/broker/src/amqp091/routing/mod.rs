@@ -55,7 +55,7 @@ pub(super) enum Target {
     Exchange(Arc<str>),
 }
 
-/// A binding; its source is where it is kept.
+/// A binding; its source is where it is kept. Those of one target stand together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Binding {
     pub(super) target: Target,
@@ -166,8 +166,9 @@ impl Exchange {
 
     /// Takes out all bindings that lead to one target, which come back.
     pub(super) fn unbind_all(&mut self, target: &Target) -> Vec<Binding> {
-        let gone: Vec<Binding> =
-            self.bindings.iter().filter(|binding| binding.target == *target).cloned().collect();
+        let first = Binding { target: target.clone(), key: "".into(), arguments: [].into() };
+        let of = self.bindings.range(first..).take_while(|binding| binding.target == *target);
+        let gone: Vec<Binding> = of.cloned().collect();
         for binding in &gone {
             self.unbind(binding);
         }

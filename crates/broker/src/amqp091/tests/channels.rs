@@ -172,7 +172,7 @@ fn what_is_not_done_here_is_said() {
 }
 
 #[test]
-fn consumers_are_told_when_their_queue_goes() {
+fn consumers_learn_that_their_queue_has_gone() {
     let mut world = filled(0);
     world.connect(2);
     world.call(2, &consume("q", "c", false));

@@ -101,10 +101,16 @@ fn what_was_deleted_does_not_come_back() {
     world.ask(1, &queue("q"));
     world.ask(1, &queue("bound"));
     world.ask(1, &bind("bound", "amq.fanout", "k"));
-    world.publish_with(1, ("", "q"), false, &persistent(), b"x");
+    for _ in 0..2 {
+        world.publish_with(1, ("", "q"), false, &persistent(), b"x");
+    }
+    world.call(1, &Method::BasicGet { queue: "q", no_ack: false });
     let delete =
         Method::QueueDelete { queue: "q", if_unused: false, if_empty: false, no_wait: false };
-    world.ask(1, &delete);
+    assert!(world.ask(1, &delete).contains("message_count: 1"));
+    world.ask(1, &queue("q"));
+    world.method(1, 1, &Method::BasicAck { delivery_tag: 1, multiple: false });
+    assert_eq!(world.got(1), [], "what it has of the queue before is still its own");
     let unbind = Method::QueueUnbind {
         queue: "bound",
         exchange: "amq.fanout",

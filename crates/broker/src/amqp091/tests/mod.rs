@@ -103,7 +103,7 @@ impl World {
                         }
                     }
                     Output::Event(event) => self.events.push(event),
-                    Output::WakeAt(_) | Output::Datagram { .. } => {}
+                    _ => {}
                 }
             }
         }

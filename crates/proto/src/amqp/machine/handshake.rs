@@ -157,8 +157,8 @@ impl Connection {
         open.max_frame_size = MAX_FRAME_BYTES;
         open.channel_max = MAX_CHANNEL;
         // AMQP 1.0 Part 2 §2.4.5: half of the time, as what was sent may be late.
-        let told = idle_timeout.map(|idle| idle.as_millis() / 2);
-        open.idle_time_out_ms = told.and_then(|idle| u32::try_from(idle).ok());
+        let announced = idle_timeout.map(|idle| idle.as_millis() / 2);
+        open.idle_time_out_ms = announced.and_then(|idle| u32::try_from(idle).ok());
         open.offered_capabilities.clone_from(offered_capabilities);
         open.properties.clone_from(properties);
         if is_refusal {

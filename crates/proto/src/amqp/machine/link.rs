@@ -18,7 +18,7 @@ pub(super) struct Link {
     /// Whether this side has sent its detach and awaits the peer's.
     pub(super) is_detaching: bool,
     /// Whether the application knows of it.
-    pub(super) is_told: bool,
+    pub(super) is_announced: bool,
     pub(super) end: LinkEnd,
 }
 
@@ -185,7 +185,7 @@ impl Link {
                 ..Receiving::default()
             }),
         };
-        Self { id, attach, handle: None, is_detaching: false, is_told: false, end }
+        Self { id, attach, handle: None, is_detaching: false, is_announced: false, end }
     }
 
     /// Whether it is attached at both ends.

@@ -6,7 +6,7 @@
 //! and knows which deliveries are not settled. It begins nothing of its own: links are the peer's.
 //!
 //! Of what is resumed (Part 2 §2.6.13) it knows nothing: no delivery outlives its link. A peer that
-//! sends one again is told by the attach that nothing of it is here, and what it then sends as
+//! sends one again reads in the attach that nothing of it is here, and what it then sends as
 //! resumed is passed over.
 
 mod deliveries;
@@ -228,8 +228,8 @@ impl Connection {
             }
             Phase::Authenticating | Phase::Opening | Phase::Closed => Ok(false),
             Phase::Sasl | Phase::Open | Phase::Running | Phase::Closing => {
-                // Frames before the opens may have 512 bytes (AMQP 1.0 Part 2 §2.4.1, Part 5 §5.3.1);
-                // long ones of clients with long passwords are no reason to turn them away.
+                // Frames before the opens may have 512 bytes (AMQP 1.0 Part 2 §2.4.1, Part 5
+                // §5.3.1); longer ones are no reason to turn a client away.
                 match self.reader.frame(MAX_FRAME_BYTES) {
                     Ok(None) => Ok(false),
                     Ok(Some(frame)) => self.frame(&frame).map(|()| true),
@@ -399,7 +399,7 @@ impl Connection {
         let channel = self.channels.get(&id);
         let session = channel.and_then(|channel| self.sessions.get_mut(channel));
         if let Some(link) = session.and_then(|session| session.link(id)) {
-            link.is_told = true;
+            link.is_announced = true;
             let attach = Box::new(link.attach.clone());
             self.io.say(Output::Attached { link: id, attach });
         }

@@ -138,7 +138,7 @@ impl Session {
         let handle = detach.handle;
         let Some(link) = self.links.get(&handle) else { return Err(unattached()) };
         let (id, is_detaching, is_attached) = (link.id, link.is_detaching, link.is_attached());
-        let is_told = link.is_told;
+        let is_announced = link.is_announced;
         if !is_detaching {
             if !is_attached {
                 // AMQP 1.0 Part 2 §2.6.3: there is no detach without an attach.
@@ -148,7 +148,7 @@ impl Session {
                 let answer = Detach { handle: ours, closed: detach.closed, error: None };
                 io.send(self.channel, &Performative::Detach(answer));
             }
-            if is_told {
+            if is_announced {
                 let by = (!detach.closed).then_some(ExpiryPolicy::LinkDetach);
                 io.say(Output::Detached { link: id, by, error: detach.error });
             }
@@ -439,7 +439,7 @@ impl Session {
     /// The session ends: what the application hears of its links.
     pub(super) fn say_detached(&mut self, error: Option<&ErrorInfo>, io: &mut Io) {
         for link in std::mem::take(&mut self.links).into_values() {
-            if !link.is_detaching && link.is_told {
+            if !link.is_detaching && link.is_announced {
                 let (by, error) = (Some(ExpiryPolicy::SessionEnd), error.cloned());
                 io.say(Output::Detached { link: link.id, by, error });
             }

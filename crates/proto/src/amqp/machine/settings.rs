@@ -109,8 +109,8 @@ pub enum Input {
         /// Why.
         error: Option<ErrorInfo>,
     },
-    /// A message goes to the peer. The link has to have credit ([`Output::Flow`]); where it has not,
-    /// the delivery comes back as released.
+    /// A message goes to the peer. The link has to have credit ([`Output::Flow`]); where it has
+    /// not, the delivery comes back as released.
     Deliver {
         /// The link.
         link: LinkId,

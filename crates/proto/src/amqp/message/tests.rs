@@ -113,8 +113,9 @@ proptest! {
             wire[at] = byte;
         }
         if let Ok(message) = Message::decode(&wire.into()) {
-            let again = encode_message(&message.header, &message.message_annotations, &message.bare);
-            prop_assert_eq!(Message::decode(&again).map(|it| it.bare), Ok(message.bare));
+            let Message { header, message_annotations, bare, .. } = &message;
+            let again = encode_message(header, message_annotations, bare);
+            prop_assert_eq!(Message::decode(&again).map(|it| it.bare), Ok(message.bare.clone()));
         }
     }
 }

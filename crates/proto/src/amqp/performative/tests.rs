@@ -11,13 +11,12 @@ fn symbols() -> Vec<Symbol> {
     vec![Symbol::new("one"), Symbol::new("two")]
 }
 
-/// Each performative with all of its fields, and with those that it has to have.
-fn all() -> Vec<Performative> {
-    let error = Some(ErrorInfo {
-        condition: condition::STOLEN,
-        description: Some("words".to_owned()),
-        info: pair("more"),
-    });
+fn error() -> Option<ErrorInfo> {
+    let (condition, description) = (condition::STOLEN, Some("words".to_owned()));
+    Some(ErrorInfo { condition, description, info: pair("more") })
+}
+
+fn opens() -> Vec<Performative> {
     let full = Open {
         container_id: "c".to_owned(),
         hostname: Some("h".to_owned()),
@@ -40,6 +39,14 @@ fn all() -> Vec<Performative> {
         desired_capabilities: symbols(),
         properties: pair("p"),
     };
+    vec![
+        Performative::Open(Box::new(full)),
+        Performative::Open(Box::new(Open::new(""))),
+        Performative::Begin(Box::new(begin)),
+    ]
+}
+
+fn attaches() -> Vec<Performative> {
     let source = Source {
         address: Some(Value::string("a/+/b")),
         durable: Durability::UnsettledState,
@@ -78,6 +85,11 @@ fn all() -> Vec<Performative> {
     let mut coordinator = Attach::new("tx", 1, Role::Receiver);
     coordinator.target =
         Some(TargetKind::Coordinator(vec![Symbol::new("amqp:local-transactions")]));
+    [plain_attach, attach, coordinator].map(|it| Performative::Attach(Box::new(it))).to_vec()
+}
+
+/// Each performative with all of its fields, and with those that it has to have.
+fn all() -> Vec<Performative> {
     let flow = Flow {
         next_incoming_id: Some(1),
         incoming_window: 2,
@@ -109,7 +121,7 @@ fn all() -> Vec<Performative> {
     let states = [
         None,
         Some(DeliveryState::Accepted),
-        Some(DeliveryState::Rejected(error.clone())),
+        Some(DeliveryState::Rejected(error())),
         Some(DeliveryState::Rejected(None)),
         Some(DeliveryState::Released),
         Some(DeliveryState::Modified {
@@ -123,22 +135,18 @@ fn all() -> Vec<Performative> {
         ))),
     ];
     let mut performatives = vec![
-        Performative::Open(Box::new(full)),
-        Performative::Open(Box::new(Open::new(""))),
-        Performative::Begin(Box::new(begin)),
-        Performative::Attach(Box::new(attach)),
-        Performative::Attach(Box::new(plain_attach)),
-        Performative::Attach(Box::new(coordinator)),
         Performative::Flow(Box::new(flow.clone())),
         Performative::Flow(Box::new(Flow { link: None, ..flow })),
         Performative::Transfer(Box::new(transfer)),
         Performative::Transfer(Box::default()),
-        Performative::Detach(Detach { handle: 0, closed: true, error: error.clone() }),
+        Performative::Detach(Detach { handle: 0, closed: true, error: error() }),
         Performative::Detach(Detach { handle: 9, closed: false, error: None }),
-        Performative::End(End { error: error.clone() }),
-        Performative::Close(Close { error }),
+        Performative::End(End { error: error() }),
+        Performative::Close(Close { error: error() }),
         Performative::Close(Close::default()),
     ];
+    performatives.extend(opens());
+    performatives.extend(attaches());
     performatives.extend(states.map(|state| {
         Performative::Disposition(Disposition {
             role: Role::Receiver,

@@ -1,5 +1,5 @@
-//! Values of AMQP 1.0 and their encodings (Part 1): each has a type, some have several encodings, of
-//! which the shortest is written.
+//! Values of AMQP 1.0 and their encodings (Part 1): each has a type, some have several encodings,
+//! of which the shortest is written.
 
 mod fields;
 mod reader;

@@ -140,7 +140,7 @@ fn other_protocols_get_our_header() {
 }
 
 #[test]
-fn strangers_are_told_only_if_they_understand_it() {
+fn strangers_learn_only_what_they_understand() {
     let mut capabilities = TableBuf::default();
     capabilities.put("authentication_failure_close", &Value::Bool(true)).unwrap();
     let mut properties = TableBuf::default();

@@ -42,6 +42,10 @@ impl<P> Call<P> {
         }
     }
 
+    pub(super) fn is_delivered(&self) -> bool {
+        self.is_delivered
+    }
+
     pub(super) fn is_leaving(&self) -> bool {
         self.is_leaving
     }

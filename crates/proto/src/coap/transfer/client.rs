@@ -260,6 +260,22 @@ impl<P: Address> Client<P> {
         self.medium = medium;
     }
 
+    /// The endpoint's number of the message that ends a request, and is under way.
+    pub(in crate::coap) fn sending(&self, request: u64) -> Option<u64> {
+        let call = self.calls.get(&request)?;
+        let is_last = match call.phase {
+            Phase::Whole => true,
+            Phase::Upload(offset) => call.upload(offset).is_some_and(|(block, _)| !block.more),
+            Phase::Download(_) => false,
+        };
+        call.current.filter(|_| is_last)
+    }
+
+    /// Whether a request goes in blocks, and not all of it is there.
+    pub(in crate::coap) fn is_uploading(&self, request: u64) -> bool {
+        self.calls.get(&request).is_some_and(|call| matches!(call.phase, Phase::Upload(_)))
+    }
+
     fn part_of(&mut self, request: u64) -> u64 {
         self.last_part += 1;
         self.parts.insert(self.last_part, request);

@@ -18,6 +18,7 @@ pub(super) enum Sign {
 /// When which side was heard of.
 #[derive(Debug, Default)]
 pub(super) struct Alive {
+    is_open: bool,
     /// None where the interval is 0.
     ping_after: Option<Duration>,
     answer_timeout: Duration,
@@ -30,11 +31,20 @@ pub(super) struct Alive {
 impl Alive {
     /// At the CONNECT, whose answer is waited for.
     pub(super) fn begin(now: Duration, answer_timeout: Duration) -> Self {
-        Self { ping_after: None, answer_timeout, sent_at: now, heard_at: now, asked_at: Some(now) }
+        Self {
+            is_open: false,
+            ping_after: None,
+            answer_timeout,
+            sent_at: now,
+            heard_at: now,
+            asked_at: Some(now),
+        }
     }
 
     /// The server lets the client in; the interval may be its own (MQTT 5 §3.2.2.3.14).
     pub(super) fn open(&mut self, keep_alive_s: u16) {
+        self.is_open = true;
+        self.asked_at = None;
         let keep_alive = Duration::from_secs(keep_alive_s.into());
         self.ping_after = (keep_alive_s > 0).then_some(keep_alive / 4 * PING_AFTER_FOURTHS);
     }
@@ -44,10 +54,13 @@ impl Alive {
         self.sent_at = now;
     }
 
-    /// Something came: on a slow link the PINGRESP may be far behind it.
+    /// Something came: on a slow link the PINGRESP may be far behind it. A CONNECT is answered by
+    /// nothing but the whole CONNACK.
     pub(super) fn heard(&mut self, now: Duration) {
         self.heard_at = now;
-        self.asked_at = None;
+        if self.is_open {
+            self.asked_at = None;
+        }
     }
 
     /// What is due; a ping counts as asked for.

@@ -61,9 +61,11 @@ pub(super) struct Sending {
     again: VecDeque<u64>,
     ids: BTreeMap<u16, Use>,
     last_id: u16,
-    /// Messages of QoS 1 and 2 that may still be sent (MQTT 5 §4.9), and of how many.
-    quota: u16,
-    max_quota: u16,
+    /// Messages of QoS 1 and 2 that the server may count (MQTT 5 §4.9): those sent on this
+    /// connection, and those of an earlier one whose PUBCOMP has not come.
+    on_the_way: usize,
+    /// How many it takes.
+    window: usize,
     /// The server's; none without a connection.
     peer: Option<Peer>,
     aliases: BTreeMap<Text, u16>,
@@ -79,8 +81,8 @@ impl Sending {
             again: VecDeque::new(),
             ids: BTreeMap::new(),
             last_id: 0,
-            quota: 0,
-            max_quota: 0,
+            on_the_way: 0,
+            window: 0,
             peer: None,
             aliases: BTreeMap::new(),
         }
@@ -93,6 +95,9 @@ impl Sending {
 
     /// Takes a message that was checked.
     pub(super) fn publish(&mut self, key: u64, publish: Publish, line: &mut Line) {
+        if let (Qos::AtMostOnce, Some(peer)) = (publish.qos, self.peer) {
+            return self.send(key, publish, peer, line);
+        }
         let len = bytes_of(&publish);
         if self.waiting.len() >= MAX_WAITING || self.waiting_bytes + len > MAX_WAITING_BYTES {
             return line.report(Output::Failed { key, failure: Failure::Full });
@@ -112,18 +117,36 @@ impl Sending {
         max_in_flight: u16,
         line: &mut Line,
     ) {
-        self.max_quota = peer.receive_maximum.min(max_in_flight).max(1);
-        self.quota = self.max_quota;
+        self.window = peer.receive_maximum.min(max_in_flight).max(1).into();
+        self.on_the_way = 0;
         self.peer = Some(peer);
         if has_session {
-            self.again = self.flights.keys().copied().collect();
-            for flight in self.flights.values_mut().filter(|flight| flight.stage == Stage::Sent) {
-                flight.stage = Stage::Again;
-            }
+            self.resume(line);
         } else {
             self.begin_anew(line);
         }
         self.pump(line);
+        // Those of QoS 0 need no place: they wait for none.
+        let is_now = |(_, publish): &(u64, Publish)| publish.qos == Qos::AtMostOnce;
+        let (now, later) = std::mem::take(&mut self.waiting).into_iter().partition(is_now);
+        self.waiting = later;
+        for (key, publish) in now {
+            self.waiting_bytes -= bytes_of(&publish);
+            self.send(key, publish, peer, line);
+        }
+    }
+
+    /// Each PUBREL again, for which no place is needed, and then each PUBLISH.
+    fn resume(&mut self, line: &mut Line) {
+        for (order, flight) in &mut self.flights {
+            if flight.stage == Stage::Released {
+                line.answer(Packet::PubRel(Ack::new(flight.id, Reason::SUCCESS)));
+                self.on_the_way += 1;
+            } else {
+                flight.stage = Stage::Again;
+                self.again.push_back(*order);
+            }
+        }
     }
 
     fn begin_anew(&mut self, line: &mut Line) {
@@ -162,46 +185,39 @@ impl Sending {
     /// Sends what there is a place for.
     fn pump(&mut self, line: &mut Line) {
         let Some(peer) = self.peer else { return };
-        while let Some(order) = self.again.front().copied() {
-            let Some(flight) = self.flights.get(&order) else {
-                self.again.pop_front();
-                continue;
-            };
-            let (id, stage) = (flight.id, flight.stage);
-            if stage == Stage::Released {
-                line.answer(Packet::PubRel(Ack::new(id, Reason::SUCCESS)));
-            } else if self.quota == 0 {
-                return;
-            } else {
-                self.send_again(order, peer, line);
-            }
-            self.again.pop_front();
+        while self.on_the_way < self.window
+            && let Some(order) = self.again.pop_front()
+        {
+            self.send_again(order, peer, line);
         }
-        while let Some((_, publish)) = self.waiting.front() {
-            let needs_id = publish.qos != Qos::AtMostOnce;
-            if needs_id && (self.quota == 0 || self.ids.len() >= usize::from(u16::MAX)) {
-                return;
-            }
+        // New ones after them: each quality stays in order (MQTT 5 §4.6, MQTT-4.6.0-6).
+        while self.on_the_way < self.window && self.ids.len() < usize::from(u16::MAX) {
             let Some((key, publish)) = self.waiting.pop_front() else { return };
             self.waiting_bytes -= bytes_of(&publish);
-            if let Err(failure) = self.send_new(key, publish, peer, line) {
-                line.report(Output::Failed { key, failure });
-            }
+            self.send(key, publish, peer, line);
+        }
+    }
+
+    /// Sends a message for which there is a place, or reports why it cannot be sent.
+    fn send(&mut self, key: u64, publish: Publish, peer: Peer, line: &mut Line) {
+        if let Err(failure) = self.send_new(key, publish, peer, line) {
+            line.report(Output::Failed { key, failure });
         }
     }
 
     /// A message again, with DUP (MQTT 5 §3.3.1.1, MQTT-3.3.1-1).
     fn send_again(&mut self, order: u64, peer: Peer, line: &mut Line) {
-        let Some(flight) = self.flights.get_mut(&order) else { return };
+        let flight = self.flights.get_mut(&order).filter(|flight| flight.stage == Stage::Again);
+        let Some(flight) = flight else { return };
         flight.stage = Stage::Sent;
         flight.publish.dup = true;
         let (key, id) = (flight.key, flight.id);
-        if let Err(failure) = send(&flight.publish, &mut self.aliases, peer, line) {
+        if let Err(failure) = write(&flight.publish, &mut self.aliases, peer, line) {
             self.flights.remove(&order);
             self.ids.remove(&id);
             return line.report(Output::Failed { key, failure });
         }
-        self.quota -= 1;
+        self.on_the_way += 1;
     }
 
     fn send_new(
@@ -214,14 +230,14 @@ impl Sending {
         publish.dup = false;
         publish.packet_id = None;
         if publish.qos == Qos::AtMostOnce {
-            send(&publish, &mut self.aliases, peer, line)?;
+            write(&publish, &mut self.aliases, peer, line)?;
             line.report(Output::Published { key, reason: Reason::SUCCESS });
             return Ok(());
         }
         let id = self.free_id().ok_or(Failure::Full)?;
         publish.packet_id = Some(id);
-        send(&publish, &mut self.aliases, peer, line)?;
-        self.quota -= 1;
+        write(&publish, &mut self.aliases, peer, line)?;
+        self.on_the_way += 1;
         let order = self.next_order;
         self.next_order += 1;
         self.last_id = id;
@@ -335,8 +351,10 @@ impl Sending {
         if flight.publish.qos != qos {
             return Err(Refused::protocol("an answer that belongs to another QoS"));
         }
+        let was_counted = flight.stage != Stage::Again;
         if is_rec && !ack.reason.is_failure() {
             flight.stage = Stage::Released;
+            self.on_the_way += usize::from(!was_counted);
             // MQTT 5 §4.3.3: the server has the message now.
             flight.publish.payload = Bytes::new();
             line.answer(Packet::PubRel(Ack::new(ack.id, Reason::SUCCESS)));
@@ -348,8 +366,7 @@ impl Sending {
         let key = flight.key;
         self.flights.remove(&order);
         self.ids.remove(&ack.id);
-        // MQTT 5 §4.9: never above what the server began with.
-        self.quota = self.quota.saturating_add(1).min(self.max_quota);
+        self.on_the_way -= usize::from(was_counted);
         // That the server no longer knows the identifier at the end is no failure of the message.
         let reason = if is_comp { Reason::SUCCESS } else { ack.reason };
         line.report(Output::Published { key, reason });
@@ -364,8 +381,8 @@ fn bytes_of(publish: &Publish) -> usize {
     size_of::<(u64, Publish)>() + publish.topic.len() + publish.payload.len() + properties
 }
 
-/// Sends a message, by an alias of its topic where that is shorter.
-fn send(
+/// Writes a message, by an alias of its topic where that is shorter.
+fn write(
     publish: &Publish,
     aliases: &mut BTreeMap<Text, u16>,
     peer: Peer,

@@ -119,6 +119,9 @@ fn publish() {
         assert!(publish.retain && !publish.dup);
         assert_eq!(&publish.payload[..], b"x");
     }
+    // MQTT 3.1 §2.1: DUP says nothing there.
+    let Ok(Packet::Publish(publish)) = one(Version::V31, b"\x38\x03\x00\x01a") else { panic!() };
+    assert!(!publish.dup);
     // No payload; QoS 0; again with QoS 2; an alias in place of the topic.
     same(Version::V311, b"\x30\x03\x00\x01a");
     same(Version::V5, b"\x30\x04\x00\x01a\x00");

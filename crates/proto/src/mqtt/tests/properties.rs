@@ -271,7 +271,8 @@ proptest! {
     #[test]
     fn properties_can_be_taken_apart(properties in properties(Ids::PUBLISH), number in 0_u8..0x2b) {
         let Some(id) = Id::from_number(number) else { return Ok(()) };
-        let (with, without) = (properties.only(Ids::new(&[id])), properties.without(Ids::new(&[id])));
+        let ids = Ids::new(&[id]);
+        let (with, without) = (properties.only(ids), properties.without(ids));
         let total = with.as_bytes().len() + without.as_bytes().len();
         prop_assert_eq!(total, properties.as_bytes().len());
         prop_assert_eq!(with.has(id), properties.has(id));

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::noise::Dialling;
 use super::seal::{Opener, Sealer};
-use super::{CLOSES, KIND, MAX_WAITING};
+use super::{CLOSES, MAX_WAITING};
 use crate::actor::{Message, Queue};
 use crate::carrier::udp::MAX_BYTES;
 use crate::carrier::{Carriers, Ended};
@@ -133,11 +133,16 @@ impl Line {
 }
 
 impl Carriers {
-    /// Edge: a carrier over UDP to the gateway at `address` (`HOST:PORT`), to its end.
-    pub(crate) async fn dial_datagrams(self, carrier: CarrierId, address: String, pace: Duration) {
+    /// Edge: a carrier of this kind over UDP to the gateway at `address` (`HOST:PORT`), to its end.
+    pub(crate) async fn dial_datagrams(
+        self,
+        (carrier, kind): (CarrierId, &'static str),
+        address: String,
+        pace: Duration,
+    ) {
         let Ended { failure, reason } = match self.open_line(carrier, &address, pace).await {
             Ok((socket, peer, line, key)) => tokio::select! {
-                ended = self.run_line(carrier, &socket, peer, line) => ended,
+                ended = self.run_line((carrier, kind), &socket, peer, line) => ended,
                 why = self.trust.lost(Some(key)) => {
                     Ended { failure: DialFailure::Refused, reason: format!("cut off: {why}") }
                 }
@@ -180,13 +185,12 @@ impl Carriers {
 
     async fn run_line(
         &self,
-        carrier: CarrierId,
+        (carrier, kind): (CarrierId, &'static str),
         socket: &UdpSocket,
         peer: String,
         mut line: Line,
     ) -> Ended {
         let (queue, mut waiting) = mpsc::channel(MAX_WAITING);
-        let kind = KIND.name;
         tracing::info!(carrier = carrier.0, peer, kind, "carrier begun");
         let queue = Queue::Datagrams(queue);
         self.handle.send(Message::CarrierUp { carrier, kind, peer, queue }).await;

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 use super::noise::{Dialled, Resets};
 use super::session::Session;
 use super::tokens::{Admission, GOOD_FOR, Tokens};
-use super::{CLOSES, KIND, MAX_WAITING};
+use super::{CLOSES, MAX_WAITING, kind_of};
 use crate::actor::{Message, Queue};
 use crate::carrier::Carriers;
 use crate::carrier::udp::{Datagram, PeerPlace, Socket};
@@ -157,6 +157,8 @@ enum Fresh {
 /// See the module.
 pub(crate) struct Door {
     carriers: Carriers,
+    /// Names of the kinds that are taken.
+    kinds: Vec<&'static str>,
     socket: Arc<Socket>,
     known: Arc<Seats<String>>,
     next: Arc<AtomicU64>,
@@ -169,11 +171,11 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// One with this socket. `known` are the places of carriers, and `next` their next number, of
-    /// all kinds.
+    /// One with this socket, for the kinds of these names. `known` are the places of carriers, and
+    /// `next` their next number, of all kinds.
     pub(crate) fn new(
         socket: Arc<Socket>,
-        carriers: Carriers,
+        (carriers, kinds): (Carriers, Vec<&'static str>),
         (known, next): (Arc<Seats<String>>, Arc<AtomicU64>),
         refusals: Arc<Refusals>,
         metrics: Arc<Metrics>,
@@ -183,7 +185,18 @@ impl Door {
         let sessions = Sessions::default();
         // bound: one for each carrier that there was, which has a place until it is taken.
         let ended = mpsc::unbounded_channel();
-        Ok(Self { carriers, socket, known, next, refusals, metrics, tokens, sessions, ended })
+        Ok(Self {
+            carriers,
+            kinds,
+            socket,
+            known,
+            next,
+            refusals,
+            metrics,
+            tokens,
+            sessions,
+            ended,
+        })
     }
 
     /// A datagram came to the port that is one of these.
@@ -260,6 +273,11 @@ impl Door {
         let Some(mut session) = session else { return };
         let came = session.open_early(place, datagram, head, number);
         let Some(Inside::Datagram(bytes)) = came.and_then(|came| came.inside) else { return };
+        let kind = kind_of(&bytes).name;
+        if !self.kinds.contains(&kind) {
+            let why = "carriers of its kind are not taken";
+            return tracing::warn!(peer, kind, why, "refused a carrier over UDP");
+        }
         let Some((seat, _)) = self.known.try_take(&peer) else {
             tracing::warn!(peer, "refused a carrier: too many are connected");
             return;
@@ -274,7 +292,7 @@ impl Door {
         self.sessions.begun.insert(*message, Arc::clone(&entry));
         self.sessions.by_connection.insert(connection, Arc::clone(&entry));
         let (queue, waiting) = mpsc::channel(MAX_WAITING);
-        let (kind, address) = (KIND.name, place.address);
+        let address = place.address;
         tracing::info!(carrier = carrier.0, peer, %address, kind, "carrier connected");
         let queue = Queue::Datagrams(queue);
         self.carriers.handle.send(Message::CarrierUp { carrier, kind, peer, queue }).await;

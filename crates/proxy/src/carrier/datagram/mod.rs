@@ -24,5 +24,19 @@ pub(crate) const MAX_WAITING: usize = 1024;
 /// one may be lost, and who hears none finds out in time.
 const CLOSES: usize = 2;
 
-/// The kind of carriers that these are.
-pub(crate) const KIND: Kind = Kind::BURST;
+/// The kinds of carriers that these are.
+pub(crate) const KINDS: [Kind; 2] = [Kind::BURST, Kind::COAP];
+
+/// Whether a datagram, the first of a carrier, is a request of CoAP (RFC 7252 §3): of version 1,
+/// and with a method. Those of burst begin with a low number.
+pub(super) fn is_coap(datagram: &[u8]) -> bool {
+    const VERSION: (u8, u8) = (0xc0, 0x40);
+    const METHODS: std::ops::RangeInclusive<u8> = 1..=31;
+    let (mask, version) = VERSION;
+    matches!(datagram, [first, code, ..] if first & mask == version && METHODS.contains(code))
+}
+
+/// The kind of a carrier whose first datagram this is.
+fn kind_of(first: &[u8]) -> Kind {
+    if is_coap(first) { Kind::COAP } else { Kind::BURST }
+}

@@ -65,7 +65,7 @@ fn whoever_does_not_show_who_it_is_is_turned_away() {
 }
 
 #[test]
-fn other_protocols_are_told_what_is_spoken() {
+fn other_protocols_read_what_is_spoken() {
     let mut strict = settings();
     strict.allows_no_sasl = false;
     for (settings, header, answer) in [

@@ -163,7 +163,7 @@ fn what_a_peer_must_not_do_ends_what_it_was_done_to() {
             rig.transfer(1, 0, true, b"x");
         }),
         ("end amqp:invalid-field", |rig| {
-            rig.peer(0, Performative::Transfer(Box::new(Transfer::default())));
+            rig.peer(0, Performative::Transfer(Box::default()));
         }),
         ("end amqp:invalid-field", |rig| {
             rig.transfer(0, 5, false, b"x");

@@ -11,8 +11,7 @@ use bytes::Bytes;
 use super::*;
 use crate::amqp::frame::Protocol;
 use crate::amqp::performative::{
-    DeliveryState, Detach, Disposition, Flow, LinkFlow, Open, Role, Source, Target, TargetKind,
-    Transfer,
+    DeliveryState, Detach, Disposition, Flow, LinkFlow, Open, Role, Source, TargetKind, Transfer,
 };
 use crate::amqp::sasl;
 use crate::amqp::types::{Symbol, Value};
@@ -174,7 +173,7 @@ impl Rig {
         let accepted = Accepted {
             link,
             source: Some(Source::default()),
-            target: Some(TargetKind::Target(Box::new(Target::default()))),
+            target: Some(TargetKind::Target(Box::default())),
             window,
             offered_capabilities: Vec::new(),
             properties: Vec::new(),

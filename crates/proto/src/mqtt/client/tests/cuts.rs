@@ -19,7 +19,7 @@ use super::{connect, message, settings};
 
 /// Messages each way.
 const MESSAGES: u64 = 20;
-/// Most messages of QoS 1 and 2 on the way at once.
+/// Most messages of QoS 1 and 2 on the way to the client at once.
 const WINDOW: u32 = 3;
 /// Steps until all must be over.
 const MAX_STEPS: usize = 3000;
@@ -31,6 +31,8 @@ struct Server {
     output: Vec<u8>,
     has_session: bool,
     is_open: bool,
+    /// Most messages of QoS 1 and 2 on the way from the client: another with each connection.
+    window: u32,
     /// What came, by payload, in order.
     got: Vec<u64>,
     /// Identifiers of QoS 2 whose PUBREL has not come.
@@ -64,8 +66,9 @@ impl Server {
                     *self = Self { input, ..Self::default() };
                 }
                 self.is_open = true;
+                self.window = self.window % WINDOW + 1;
                 let mut properties = Properties::NONE;
-                properties.push(Id::RECEIVE_MAXIMUM, Value::Number(WINDOW)).unwrap();
+                properties.push(Id::RECEIVE_MAXIMUM, Value::Number(self.window)).unwrap();
                 properties.push(Id::TOPIC_ALIAS_MAXIMUM, Value::Number(1)).unwrap();
                 let session_present = std::mem::replace(&mut self.has_session, true);
                 let connack = ConnAck { session_present, reason: Reason::SUCCESS, properties };
@@ -101,7 +104,7 @@ impl Server {
         let number = std::str::from_utf8(&publish.payload).unwrap().parse().unwrap();
         let id = publish.packet_id.unwrap();
         self.unanswered.insert(id);
-        assert!(self.unanswered.len() <= usize::try_from(WINDOW).unwrap());
+        assert!(self.unanswered.len() <= usize::try_from(self.window).unwrap());
         if publish.qos == Qos::ExactlyOnce {
             if self.recorded.insert(id) {
                 self.got.push(number);

@@ -132,11 +132,34 @@ fn a_session_goes_on() {
     }
     let release = Packet::PubRel(Ack::new(1, Reason::SUCCESS));
     let expected = expected.map(Packet::Publish);
-    assert_eq!(packets[..3], [release, expected[0].clone(), expected[1].clone()]);
-    // The message of QoS 0 waits behind that of QoS 1, for which there is no place.
-    assert_eq!((packets.len(), &reports[..]), (3, &[Output::Open(again)][..]));
+    // A message that the server has holds its place until the PUBCOMP.
+    // One of QoS 0 needs no place.
+    let last = Packet::Publish(message("a", Qos::AtMostOnce));
+    assert_eq!(packets, [release, expected[0].clone(), last]);
+    let published = Output::Published { key: 5, reason: Reason::SUCCESS };
+    assert_eq!(reports, [Output::Open(again), published]);
+    let (packets, _) = bench.packet(&Packet::PubComp(Ack::new(1, Reason::SUCCESS)));
+    assert_eq!(packets, expected[1..]);
     let (packets, _) = bench.packet(&Packet::PubAck(Ack::new(2, Reason::SUCCESS)));
-    assert_eq!(ids(&packets), [4, 0]);
+    assert_eq!(ids(&packets), [4]);
+}
+
+/// MQTT 5 §4.9: a server may take fewer messages than before.
+#[test]
+fn a_window_shrinks() {
+    let mut settings = settings(connect(Version::V5));
+    settings.connect.properties.push(Id::SESSION_EXPIRY_INTERVAL, Value::Number(60)).unwrap();
+    let mut bench = Bench::open(settings, ConnAck::default());
+    publish(&mut bench, 1, message("a", Qos::AtLeastOnce));
+    publish(&mut bench, 2, message("a", Qos::ExactlyOnce));
+    bench.packet(&Packet::PubRec(Ack::new(2, Reason::SUCCESS)));
+    bench.input(Input::Disconnected);
+    let mut again = connack(&[(Id::RECEIVE_MAXIMUM, 1)]);
+    again.session_present = true;
+    let (packets, _) = bench.reopen(again);
+    assert_eq!(packets, [Packet::PubRel(Ack::new(2, Reason::SUCCESS))]);
+    let (packets, _) = bench.packet(&Packet::PubComp(Ack::new(2, Reason::SUCCESS)));
+    assert_eq!(ids(&packets), [1]);
 }
 
 /// MQTT 5 §3.2.2.1.1.
@@ -393,6 +416,8 @@ fn signs_of_life() {
     assert_eq!(bench.input(Input::Wake), (vec![], vec![Output::Closed(Closed::Unanswered)]));
     // A CONNECT without answer; none is asked for where the interval is 0.
     bench.input(Input::Connected);
+    bench.now = s(49);
+    bench.input(Input::Bytes(Bytes::from_static(b"\x20")));
     bench.now = s(50);
     assert_eq!(bench.input(Input::Wake).1, [Output::Closed(Closed::Unanswered)]);
     bench.wake_at = None;
