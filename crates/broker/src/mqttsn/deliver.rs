@@ -21,8 +21,8 @@ const BURST_PAUSE: Duration = Duration::from_millis(10);
 /// How often all tries are used up for a client that is there and has answered before.
 const MAX_SERIES: u32 = 3;
 /// And for one that has never: some take publications of level 1 and do not answer at all, and are
-/// not to be kept waiting for ever. Where a fifth of all datagrams is lost, one in 25,000 that would
-/// answer is taken for one of them.
+/// not to be kept waiting for ever. Where a fifth of all datagrams is lost, one in 25,000 that
+/// would answer is taken for one of them.
 const MAX_FIRST_SERIES: u32 = 2;
 
 impl Clients {
