@@ -4,18 +4,18 @@ use bytes::Bytes;
 use proto::mqttsn::{Code, Packet, Topic};
 
 use super::client::{Flight, Habit, Step};
+use super::clients::{Clients, Due};
 use super::connecting::ANSWERS_NOTE;
-use super::{Due, MqttSn};
 use crate::event::Drop;
 use crate::ids::{ConnectionId, Ticket};
 use crate::outputs::Context;
 use crate::publication::Grade;
 
-/// How often a client may say of one publication that it does not know the topic's id, which is said
-/// again each time.
+/// How often a client may say of one publication that it does not know the topic's id, which is
+/// said again each time.
 const MAX_REFUSALS: u32 = 3;
 
-impl MqttSn {
+impl Clients {
     /// An answer came, if it is one.
     pub(super) fn answered(
         &mut self,
@@ -37,7 +37,7 @@ impl MqttSn {
 
     /// The client is one that answers publications, which is kept with its session.
     fn answers(&mut self, context: &mut Context<'_>, id: ConnectionId) {
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.get_mut(id) else { return };
         if std::mem::replace(&mut client.habit, Habit::Answers) != Habit::Answers {
             context.core.note(client.session, ANSWERS_NOTE, Some(Bytes::new()));
         }
@@ -45,7 +45,7 @@ impl MqttSn {
 
     /// The client knows an id.
     fn registered(&mut self, context: &mut Context<'_>, id: ConnectionId, of: u16, code: Code) {
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.get_mut(id) else { return };
         let Some(flight) = &client.flight else { return };
         let Step::Register { topic_id, .. } = flight.step else { return };
         if flight.msg_id != of {
@@ -80,7 +80,7 @@ impl MqttSn {
         code: Code,
     ) {
         self.answers(context, id);
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.get_mut(id) else { return };
         let flight = client.flight.as_ref().filter(|flight| flight.msg_id == of);
         let Some(Step::Publish { topic, delivery }) = flight.map(|flight| &flight.step) else {
             if code == Code::INVALID_TOPIC_ID {
@@ -130,7 +130,7 @@ impl MqttSn {
     /// The client has no room now (MQTT-SN 1.2 §6.10).
     fn wait(&mut self, context: &mut Context<'_>, id: ConnectionId) {
         let tries_left = self.settings.max_retries;
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.table.get_mut(&id) else { return };
         let Some(flight) = &mut client.flight else { return };
         let at = context.now.saturating_add(self.settings.wait_after_congestion);
         (flight.tries_left, flight.since) = (tries_left, at);
@@ -140,7 +140,7 @@ impl MqttSn {
     /// A publication of level 2 has arrived.
     fn taken(&mut self, context: &mut Context<'_>, id: ConnectionId, msg_id: u16) {
         self.answers(context, id);
-        let Some(client) = self.clients.get(&id) else { return };
+        let Some(client) = self.get(id) else { return };
         match client.flight.as_ref().filter(|flight| flight.msg_id == msg_id) {
             Some(Flight { step: Step::Publish { delivery, .. }, .. })
                 if delivery.grade == Grade::ExactlyOnce =>
@@ -159,7 +159,7 @@ impl MqttSn {
 
     /// The client has freed the msg id of one.
     fn completed(&mut self, context: &mut Context<'_>, id: ConnectionId, msg_id: u16) {
-        let Some(client) = self.clients.get(&id) else { return };
+        let Some(client) = self.get(id) else { return };
         let flight = client.flight.as_ref().filter(|flight| flight.msg_id == msg_id);
         let is_awaited = flight.is_some_and(|flight| {
             matches!(flight.step, Step::Release) && flight.after == Ticket(0)

@@ -101,6 +101,8 @@ pub(super) struct Flight {
     pub(super) tries_left: u32,
     /// How often all tries were used up.
     pub(super) series: u32,
+    /// When it left first.
+    pub(super) first: Duration,
     /// When the first of these tries was.
     pub(super) since: Duration,
     /// How often the client has said that it does not know what it is about.
@@ -117,6 +119,7 @@ impl Flight {
             after: Ticket(0),
             tries_left: 0,
             series: 0,
+            first: Duration::ZERO,
             since: Duration::ZERO,
             refusals: 0,
         }

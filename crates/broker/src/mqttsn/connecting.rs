@@ -9,7 +9,7 @@ use super::client::{Client, Connect, Habit};
 use super::settings::MAX_CLIENT_ID_BYTES;
 use super::source::Source;
 use super::will::Will;
-use super::{Due, MqttSn, refuse};
+use super::{MqttSn, refuse};
 use crate::core::Opening;
 use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId};
 use crate::outputs::Context;
@@ -53,12 +53,12 @@ impl MqttSn {
             has_will: will,
             keep_alive: Duration::from_secs(duration_s.into()),
         };
-        let known = self.by_source.get(&source).and_then(|id| self.clients.get(id));
+        let known = self.clients.client_at(&source);
         if known.is_some_and(|client| !client.is_confirmed && client.connect == connect) {
             // Its answer was lost.
             return source.send(context.outputs, &Packet::ConnAck { code: Code::ACCEPTED });
         }
-        if !self.has_place(context, &source) {
+        if !self.clients.has_place(context, &source) {
             return source.send(context.outputs, &Packet::ConnAck { code: Code::CONGESTION });
         }
         if will {
@@ -67,24 +67,6 @@ impl MqttSn {
         }
         self.dialogues.end(context.now, &source);
         self.open(context, source, connect, Choice::Keep);
-    }
-
-    /// Whether there is room for one more client, for which one that has said no more than CONNECT
-    /// may have to go.
-    fn has_place(&mut self, context: &mut Context<'_>, source: &Source) -> bool {
-        if self.by_source.contains_key(source) {
-            return true;
-        }
-        let of_address = self.by_address.get(&source.address.ip()).copied().unwrap_or(0);
-        if of_address >= self.settings.max_clients_per_address {
-            return false;
-        }
-        if self.clients.len() < self.settings.max_clients {
-            return true;
-        }
-        let Some((_, oldest)) = self.unconfirmed.first().copied() else { return false };
-        self.lose(context, oldest, "others want its place, and it has said no more than CONNECT");
-        true
     }
 
     /// The topic of a will came, or that there is none.
@@ -131,7 +113,7 @@ impl MqttSn {
 
     /// A copy of what ended a dialogue whose answer was lost, or nothing that was asked for.
     fn without_dialogue(&self, context: &mut Context<'_>, source: &Source, packet: &Packet<'_>) {
-        match self.by_source.get(source).and_then(|id| self.clients.get(id)) {
+        match self.clients.client_at(source) {
             Some(client) if !client.is_confirmed && client.connect.has_will => {
                 source.send(context.outputs, &Packet::ConnAck { code: Code::ACCEPTED });
             }
@@ -171,7 +153,11 @@ impl MqttSn {
             connection: id,
             user: None,
             clean: connect.clean,
-            expiry: if connect.clean { Duration::ZERO } else { self.settings.session_expiry },
+            expiry: if connect.clean {
+                Duration::ZERO
+            } else {
+                self.clients.settings.session_expiry
+            },
             // MQTT-SN 1.2 §6.10: one at a time.
             window: 1,
             will: match &will {
@@ -180,29 +166,24 @@ impl MqttSn {
             },
         };
         let opened = context.core.open(context.now, opening)?;
-        if let Some(old) = opened.displaced.and_then(|displaced| self.forget(displaced))
+        if let Some(old) = opened.displaced.and_then(|displaced| self.clients.forget(displaced))
             && old.source != source
         {
             old.source.send(context.outputs, &Packet::Disconnect { duration_s: None });
         }
-        if let Some(other) = self.by_source.get(&source).copied() {
-            self.lose(context, other, "another client is at its address");
+        if let Some(other) = self.clients.at(&source) {
+            self.clients.lose(context, other, "another client is at its address");
         }
-        let mut client =
-            Client::new(context.now, source.clone(), connect, opened.session, opened.present);
-        self.recall(context, &mut client, will);
-        let due = client.patience(context.core.settings().max_keep_alive);
-        self.timers.set(Due::Patience(id), Some(context.now.saturating_add(due)));
-        *self.by_address.entry(source.address.ip()).or_default() += 1;
-        self.unconfirmed.insert((context.now, id));
         self.gone.retain(|gone| *gone != source);
-        self.by_source.insert(source, id);
-        self.clients.insert(id, client);
+        let mut client = Client::new(context.now, source, connect, opened.session, opened.present);
+        self.recall(context, &mut client, will);
+        let patience = client.patience(context.core.settings().max_keep_alive);
+        self.clients.insert(id, client, patience);
         Ok(())
     }
 
-    /// What is kept with the session is known again: topic ids, habits, and the will unless there is
-    /// another.
+    /// What is kept with the session is known again: topic ids, habits, and the will unless there
+    /// is another.
     fn recall(&self, context: &mut Context<'_>, client: &mut Client, will: Choice) {
         let session = client.session;
         let mut kept = None;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use proto::mqttsn::{Packet, Publish};
 
 use super::client::{Flight, Habit, Phase, Step};
+use super::clients::{Clients, Due};
 use super::source::encode;
 use super::will::qos;
-use super::{Due, MqttSn};
 use crate::core::{Delivery, Next};
 use crate::event::Drop;
 use crate::ids::{ConnectionId, Ticket};
@@ -21,18 +21,18 @@ const BURST_PAUSE: Duration = Duration::from_millis(10);
 /// How often all tries are used up for a client that is there and has answered before.
 const MAX_SERIES: u32 = 3;
 /// And for one that has never: some take publications of level 1 and do not answer at all, and are
-/// not to be kept waiting for ever. With a fifth of all datagrams lost one in 25,000 that would
-/// answer is taken for one of them.
+/// not to be kept waiting for ever. Where a fifth of all datagrams is lost, one in 25,000 that
+/// would answer is taken for one of them.
 const MAX_FIRST_SERIES: u32 = 2;
 
-impl MqttSn {
+impl Clients {
     /// Gives a client what waits until something has to be answered.
     pub(super) fn pump(&mut self, context: &mut Context<'_>, id: ConnectionId) {
         if self.timers.is_set(Due::Pause(id)) {
             return;
         }
         for _ in 0..MAX_BURST {
-            let Some(client) = self.clients.get_mut(&id) else { return };
+            let Some(client) = self.get_mut(id) else { return };
             if client.flight.is_some() || client.phase == Phase::Asleep {
                 return;
             }
@@ -62,8 +62,8 @@ impl MqttSn {
         self.timers.set(Due::Pause(id), Some(at));
     }
 
-    /// Sends a publication, or first the id of its topic. `refusals` says how often the client has not
-    /// known what it is about.
+    /// Sends a publication, or first the id of its topic. `refusals` says how often the client has
+    /// not known what it is about.
     pub(super) fn give(
         &mut self,
         context: &mut Context<'_>,
@@ -71,7 +71,7 @@ impl MqttSn {
         delivery: Delivery,
         refusals: u32,
     ) {
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.table.get_mut(&id) else { return };
         let predefined = &self.settings.predefined;
         let name = delivery.publication.topic.clone();
         let Some(topic) = client.topic(predefined, &name, refusals > 0) else {
@@ -110,7 +110,7 @@ impl MqttSn {
         refusals: u32,
     ) {
         let max = self.settings.max_topics;
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.get_mut(id) else { return };
         let name = delivery.publication.topic.clone();
         let Some(assigned) = client.topics.assign(&name, false, max) else {
             return self.not_given(context, id, &delivery, Drop::Unmappable);
@@ -146,11 +146,11 @@ impl MqttSn {
 
     /// Something is sent until it is answered.
     fn launch(&mut self, context: &mut Context<'_>, id: ConnectionId, flight: Flight) {
-        let tries_left = self.settings.max_retries;
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let (tries_left, now) = (self.settings.max_retries, context.now);
+        let Some(client) = self.get_mut(id) else { return };
         let waits = flight.after > context.core.committed();
         let after = if waits { flight.after } else { Ticket(0) };
-        client.flight = Some(Flight { after, tries_left, since: context.now, ..flight });
+        client.flight = Some(Flight { after, tries_left, first: now, since: now, ..flight });
         if waits {
             self.holding.insert(id);
         } else {
@@ -160,17 +160,34 @@ impl MqttSn {
 
     /// Sends what is under way, and waits for the answer.
     fn transmit(&mut self, context: &mut Context<'_>, id: ConnectionId) {
-        let Some(client) = self.clients.get(&id) else { return };
+        let Some(client) = self.get(id) else { return };
         let Some(flight) = &client.flight else { return };
         client.source.transmit(context.outputs, &flight.message);
         let at = context.now.saturating_add(self.settings.retry_after);
         self.timers.set(Due::Flight(id), Some(at));
     }
 
-    /// A client has woken up: what it has not answered is sent again.
+    /// Something came of a client: what it has not answered, and is not being sent, is sent again.
+    pub(super) fn rouse(&mut self, context: &mut Context<'_>, id: ConnectionId) {
+        let is_waiting = self.timers.is_set(Due::Flight(id));
+        if !is_waiting && self.get(id).is_some_and(|client| client.phase == Phase::Active) {
+            self.send_again(context, id);
+        }
+    }
+
+    /// A client has woken up: what it has not answered is sent again, and what it said before tells
+    /// nothing of whether it is there now.
     pub(super) fn resume(&mut self, context: &mut Context<'_>, id: ConnectionId) {
+        if let Some(flight) = self.get_mut(id).and_then(|client| client.flight.as_mut()) {
+            flight.first = context.now;
+        }
+        self.send_again(context, id);
+    }
+
+    /// What a client has not answered is sent again, as often as at first.
+    fn send_again(&mut self, context: &mut Context<'_>, id: ConnectionId) {
         let tries_left = self.settings.max_retries;
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.get_mut(id) else { return };
         let Some(flight) = client.flight.as_mut().filter(|flight| flight.after == Ticket(0)) else {
             return;
         };
@@ -182,7 +199,7 @@ impl MqttSn {
     /// What waited for the store goes out.
     pub(super) fn flush(&mut self, context: &mut Context<'_>, id: ConnectionId) {
         let done = context.core.committed();
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.get_mut(id) else { return };
         while client.held.front().is_some_and(|(ticket, _)| *ticket <= done) {
             if let Some((_, message)) = client.held.pop_front() {
                 client.source.transmit(context.outputs, &message);
@@ -208,7 +225,7 @@ impl MqttSn {
     /// A client has not answered (MQTT-SN 1.2 §6.13).
     pub(super) fn overdue(&mut self, context: &mut Context<'_>, id: ConnectionId) {
         let max_retries = self.settings.max_retries;
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.get_mut(id) else { return };
         let Some(flight) = client.flight.as_mut() else { return };
         if client.phase == Phase::Asleep {
             return;
@@ -219,28 +236,52 @@ impl MqttSn {
             return self.transmit(context, id);
         }
         let is_there = client.heard > flight.since;
+        if client.phase != Phase::Active && !is_there {
+            // It is sent again when the client asks again.
+            return self.fall_asleep(context, id, false);
+        }
         let max_series = match client.habit {
-            Habit::Answers => MAX_SERIES,
+            Habit::Answers if is_there => MAX_SERIES,
+            // One that answers and does not, and was not heard otherwise, is not there.
+            Habit::Answers => 0,
             Habit::Unknown | Habit::Silent => MAX_FIRST_SERIES,
         };
-        if is_there && flight.series + 1 < max_series {
+        if flight.series + 1 < max_series {
             (flight.tries_left, flight.since) = (max_retries, context.now);
             flight.series += 1;
             return self.transmit(context, id);
         }
-        if is_there && client.habit != Habit::Answers {
-            client.habit = Habit::Silent;
-            return self.give_up(context, id);
-        }
-        match client.phase {
-            // It is sent again when the client asks again.
-            Phase::Asleep | Phase::Awake { .. } => self.fall_asleep(context, id, false),
-            Phase::Active => {
+        match (client.habit, client.phase) {
+            (Habit::Unknown | Habit::Silent, _) if client.heard > flight.first => {
+                client.habit = Habit::Silent;
+                self.give_up(context, id);
+            }
+            (_, Phase::Asleep | Phase::Awake { .. }) => self.fall_asleep(context, id, false),
+            (Habit::Answers, Phase::Active) => {
                 // One that is there connects again, and gets again what it has not answered.
                 self.answer(context, id, &Packet::Disconnect { duration_s: None });
                 self.lose(context, id, "it does not answer");
             }
+            // Within its keep-alive it may say nothing: it is sent again when it says something.
+            (Habit::Unknown | Habit::Silent, Phase::Active) => {}
         }
+    }
+
+    /// A sleeping client has got what waited (MQTT-SN 1.2 §6.14).
+    pub(super) fn fall_asleep(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        is_answered: bool,
+    ) {
+        let Some(client) = self.get_mut(id) else { return };
+        client.phase = Phase::Asleep;
+        context.core.set_asleep(client.session, true);
+        if is_answered {
+            client.source.send(context.outputs, &Packet::PingResp);
+        }
+        self.timers.set(Due::Flight(id), None);
+        self.timers.set(Due::Pause(id), None);
     }
 
     /// Nothing waits for an answer any more.
@@ -251,7 +292,7 @@ impl MqttSn {
                 self.not_given(context, id, delivery, Drop::Refused);
             }
             Step::Release => {
-                if let Some(client) = self.clients.get(&id) {
+                if let Some(client) = self.get(id) {
                     context.core.finish(client.session, flight.msg_id, false);
                 }
             }
@@ -262,7 +303,7 @@ impl MqttSn {
     /// Takes out what was under way.
     pub(super) fn land(&mut self, id: ConnectionId) -> Option<Flight> {
         self.timers.set(Due::Flight(id), None);
-        self.clients.get_mut(&id)?.flight.take()
+        self.get_mut(id)?.flight.take()
     }
 
     /// A publication does not get to a client.
@@ -273,7 +314,7 @@ impl MqttSn {
         delivery: &Delivery,
         why: Drop,
     ) {
-        let Some(client) = self.clients.get(&id) else { return };
+        let Some(client) = self.get(id) else { return };
         context.core.tell_dropped(&delivery.publication, Some(client.session), why);
         if let Some(handle) = delivery.handle {
             context.core.finish(client.session, handle.get(), false);

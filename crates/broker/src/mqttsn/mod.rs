@@ -5,6 +5,7 @@
 
 mod acks;
 mod client;
+mod clients;
 mod connecting;
 mod deliver;
 mod dialogue;
@@ -18,19 +19,18 @@ mod tests;
 mod topics;
 mod will;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::{IpAddr, SocketAddr};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
 use proto::mqttsn::{Packet, Publish, Qos, Topic};
-use proto::timers::Timers;
 
 use crate::event::Event;
 use crate::ids::{ConnectionId, Protocol, SessionId};
 use crate::outputs::Context;
 use crate::publication::Publication;
-use client::Client;
+use clients::{Clients, Due};
 use dialogue::Dialogues;
 use source::Source;
 
@@ -40,34 +40,12 @@ pub use settings::{Listener, Predefined, Settings};
 /// so that two gateways do not answer each other for ever.
 const MAX_GONE: usize = 256;
 
-/// Something that is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
-    /// Something should have come of a client.
-    Patience(ConnectionId),
-    /// A client has not answered.
-    Flight(ConnectionId),
-    /// More may leave for a client.
-    Pause(ConnectionId),
-    /// A listener says that it is there.
-    Advertise(u16),
-}
-
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct MqttSn {
-    settings: Settings,
-    clients: BTreeMap<ConnectionId, Client>,
-    by_source: BTreeMap<Source, ConnectionId>,
-    /// How many of them each address has.
-    by_address: BTreeMap<IpAddr, usize>,
-    /// Those that have said no more than CONNECT, and since when.
-    unconfirmed: BTreeSet<(Duration, ConnectionId)>,
+    clients: Clients,
     dialogues: Dialogues,
     gone: VecDeque<Source>,
-    timers: Timers<Due>,
-    /// Clients with an answer that waits for the store.
-    holding: BTreeSet<ConnectionId>,
     last_connection: u64,
     is_started: bool,
 }
@@ -75,15 +53,9 @@ pub(crate) struct MqttSn {
 impl MqttSn {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
-            settings,
-            clients: BTreeMap::new(),
-            by_source: BTreeMap::new(),
-            by_address: BTreeMap::new(),
-            unconfirmed: BTreeSet::new(),
+            clients: Clients::new(settings),
             dialogues: Dialogues::default(),
             gone: VecDeque::new(),
-            timers: Timers::default(),
-            holding: BTreeSet::new(),
             last_connection: 0,
             is_started: false,
         }
@@ -91,7 +63,7 @@ impl MqttSn {
 
     /// Whether one of the shell's sockets is of this protocol.
     pub(crate) fn listens(&self, listener: u16) -> bool {
-        self.settings.listeners.contains_key(&listener)
+        self.clients.settings.listeners.contains_key(&listener)
     }
 
     /// A datagram came.
@@ -102,7 +74,7 @@ impl MqttSn {
         from: SocketAddr,
         datagram: &Bytes,
     ) {
-        let Some(of) = self.settings.listeners.get(&listener) else { return };
+        let Some(of) = self.clients.settings.listeners.get(&listener) else { return };
         // What cannot be read has no answer in this protocol.
         let Ok((source, message)) = Source::read(listener, from, datagram) else { return };
         let Ok(packet) = Packet::decode(&message) else { return };
@@ -123,7 +95,7 @@ impl MqttSn {
             Packet::WillMsg { message } => self.will_message(context, source, message),
             // Of other gateways.
             Packet::Advertise { .. } | Packet::GwInfo { .. } => {}
-            _ => match self.by_source.get(&source).copied() {
+            _ => match self.clients.at(&source) {
                 Some(id) => self.packet(context, id, &packet),
                 None => self.stranger(context, &source, &packet),
             },
@@ -157,15 +129,15 @@ impl MqttSn {
     /// A publication of level −1 (MQTT-SN 1.2 §6.8): no connection, no answer.
     fn unconnected(&self, context: &mut Context<'_>, source: &Source, publish: &Publish<'_>) {
         let is_taken =
-            self.settings.listeners.get(&source.listener).is_some_and(|of| of.unconnected);
+            self.clients.settings.listeners.get(&source.listener).is_some_and(|of| of.unconnected);
         if !is_taken {
             return;
         }
-        let client = self.by_source.get(source).and_then(|id| self.clients.get(id));
+        let client = self.clients.client_at(source);
         let topic = match publish.topic {
             Topic::Predefined(id) => {
                 let name = client.map(|client| &*client.connect.name);
-                self.settings.predefined.name(name, id).cloned()
+                self.clients.settings.predefined.name(name, id).cloned()
             }
             Topic::Short(name) => std::str::from_utf8(&name).ok().map(Into::into),
             // Such an id is of a connection.
@@ -190,17 +162,17 @@ impl MqttSn {
     pub(crate) fn wake(&mut self, context: &mut Context<'_>) {
         if !self.is_started {
             self.is_started = true;
-            for (listener, of) in &self.settings.listeners {
+            for (listener, of) in &self.clients.settings.listeners {
                 if !of.one_way && !of.advertise_to.is_empty() {
-                    self.timers.set(Due::Advertise(*listener), Some(context.now));
+                    self.clients.timers.set(Due::Advertise(*listener), Some(context.now));
                 }
             }
         }
-        while let Some(due) = self.timers.pop(context.now) {
+        while let Some(due) = self.clients.timers.pop(context.now) {
             match due {
-                Due::Patience(id) => self.is_quiet(context, id),
-                Due::Flight(id) => self.overdue(context, id),
-                Due::Pause(id) => self.pump(context, id),
+                Due::Patience(id) => self.clients.is_quiet(context, id),
+                Due::Flight(id) => self.clients.overdue(context, id),
+                Due::Pause(id) => self.clients.pump(context, id),
                 Due::Advertise(listener) => self.advertise(context, listener),
             }
         }
@@ -208,16 +180,17 @@ impl MqttSn {
 
     /// When something is due: at once where nothing has begun.
     pub(crate) fn wake_at(&self) -> Option<Duration> {
-        let advertises = self.settings.listeners.values().any(|of| !of.advertise_to.is_empty());
+        let advertises =
+            self.clients.settings.listeners.values().any(|of| !of.advertise_to.is_empty());
         match self.is_started || !advertises {
-            true => self.timers.next(),
+            true => self.clients.timers.next(),
             false => Some(Duration::ZERO),
         }
     }
 
     /// MQTT-SN 1.2 §6.1.
     fn advertise(&mut self, context: &mut Context<'_>, listener: u16) {
-        let Some(of) = self.settings.listeners.get(&listener) else { return };
+        let Some(of) = self.clients.settings.listeners.get(&listener) else { return };
         let interval = of.advertise_interval.max(Duration::from_secs(1));
         let duration_s = u16::try_from(interval.as_secs()).unwrap_or(u16::MAX);
         let packet = Packet::Advertise { gateway_id: of.gateway_id, duration_s };
@@ -227,47 +200,7 @@ impl MqttSn {
             }
         }
         let next = context.now.saturating_add(Duration::from_secs(duration_s.into()));
-        self.timers.set(Due::Advertise(listener), Some(next));
-    }
-
-    /// Nothing has come of a client for longer than it said.
-    fn is_quiet(&mut self, context: &mut Context<'_>, id: ConnectionId) {
-        let longest = context.core.settings().max_keep_alive;
-        let Some(client) = self.clients.get(&id) else { return };
-        let due = client.heard.saturating_add(client.patience(longest));
-        if due > context.now {
-            self.timers.set(Due::Patience(id), Some(due));
-        } else {
-            self.lose(context, id, "nothing came for one and a half times what it had said");
-        }
-    }
-
-    /// A client is lost, and its will stands (MQTT-SN 1.2 §6.14).
-    fn lose(&mut self, context: &mut Context<'_>, id: ConnectionId, why: &str) {
-        let Some(client) = self.forget(id) else { return };
-        refuse(context, Some(id), format!("{} is lost: {why}", client.connect.name));
-        context.core.close(context.now, client.session, id, false, client.expiry());
-    }
-
-    /// A client is none any more; what the core knows of it stays.
-    fn forget(&mut self, id: ConnectionId) -> Option<Client> {
-        let client = self.clients.remove(&id)?;
-        if self.by_source.get(&client.source) == Some(&id) {
-            self.by_source.remove(&client.source);
-        }
-        let ip = client.source.address.ip();
-        if let Some(count) = self.by_address.get_mut(&ip) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                self.by_address.remove(&ip);
-            }
-        }
-        self.unconfirmed.remove(&(client.since, id));
-        for due in [Due::Patience(id), Due::Flight(id), Due::Pause(id)] {
-            self.timers.set(due, None);
-        }
-        self.holding.remove(&id);
-        Some(client)
+        self.clients.timers.set(Due::Advertise(listener), Some(next));
     }
 
     /// A session's client is given what waits, while it may be.
@@ -277,23 +210,22 @@ impl MqttSn {
         session: SessionId,
         id: ConnectionId,
     ) {
-        if self.clients.get(&id).is_some_and(|client| client.session == session) {
-            self.pump(context, id);
+        if self.clients.get(id).is_some_and(|client| client.session == session) {
+            self.clients.pump(context, id);
         }
     }
 
     /// What waited for the store goes out.
     pub(crate) fn committed(&mut self, context: &mut Context<'_>) {
-        for id in std::mem::take(&mut self.holding) {
-            self.flush(context, id);
+        for id in std::mem::take(&mut self.clients.holding) {
+            self.clients.flush(context, id);
         }
     }
 
     /// The broker ends.
     pub(crate) fn close(&mut self, context: &mut Context<'_>) {
-        let all: Vec<ConnectionId> = self.clients.keys().copied().collect();
-        for id in all {
-            let Some(client) = self.forget(id) else { continue };
+        for id in self.clients.ids() {
+            let Some(client) = self.clients.forget(id) else { continue };
             client.source.send(context.outputs, &Packet::Disconnect { duration_s: None });
             context.core.close(context.now, client.session, id, false, client.expiry());
         }

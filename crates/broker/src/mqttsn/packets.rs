@@ -6,7 +6,6 @@ use bytes::Bytes;
 use proto::mqttsn::{Code, Packet, Publish, Qos, Topic, WillTopic};
 
 use super::connecting::{WILL_NOTE, code, keep_will};
-use super::source::encode;
 use super::will::{Will, grade};
 use super::{MqttSn, refuse};
 use crate::filter::check_name;
@@ -16,8 +15,6 @@ use crate::publication::Publication;
 
 /// Answers of one client that wait for the store. Whoever sends more is told of congestion.
 const MAX_HELD: usize = 64;
-/// All of them; for more there is no answer.
-const MAX_ANSWERS: usize = 256;
 /// Publications of level 2 that one client has not released; of more the oldest are taken for
 /// released. A client has one outstanding (MQTT-SN 1.2 §6.6).
 const MAX_UNRELEASED: usize = 64;
@@ -33,12 +30,7 @@ impl MqttSn {
         id: ConnectionId,
         packet: &Packet<'_>,
     ) {
-        let Some(client) = self.clients.get_mut(&id) else { return };
-        client.heard = context.now;
-        if !client.is_confirmed {
-            client.is_confirmed = true;
-            self.unconfirmed.remove(&(client.since, id));
-        }
+        self.clients.heard(context.now, id);
         match *packet {
             Packet::Register { msg_id, name, .. } => self.register(context, id, msg_id, name),
             Packet::Publish(publish) => self.publish(context, id, &publish),
@@ -53,67 +45,32 @@ impl MqttSn {
             Packet::Disconnect { duration_s } => self.disconnect(context, id, duration_s),
             Packet::WillTopicUpd(topic) => self.update_topic(context, id, topic.as_ref()),
             Packet::WillMsgUpd { message } => self.update_message(context, id, message),
-            _ => self.answered(context, id, packet),
+            _ => self.clients.answered(context, id, packet),
         }
-    }
-
-    /// Sends an answer.
-    pub(super) fn answer(&self, context: &mut Context<'_>, id: ConnectionId, packet: &Packet<'_>) {
-        if let Some(client) = self.clients.get(&id) {
-            client.source.send(context.outputs, packet);
-        }
-    }
-
-    /// Sends an answer once the store has what it is for, behind those before it.
-    pub(super) fn hold(
-        &mut self,
-        context: &mut Context<'_>,
-        id: ConnectionId,
-        ticket: Ticket,
-        packet: &Packet<'_>,
-    ) {
-        let Some(client) = self.clients.get_mut(&id) else { return };
-        if client.held.is_empty() && ticket <= context.core.committed() {
-            return client.source.send(context.outputs, packet);
-        }
-        // Who asks for more than that asks again.
-        if client.held.len() < MAX_ANSWERS
-            && let Some(message) = encode(packet)
-        {
-            client.held.push_back((ticket, message));
-            self.holding.insert(id);
-        }
+        self.clients.rouse(context, id);
     }
 
     /// MQTT-SN 1.2 §6.5.
     fn register(&mut self, context: &mut Context<'_>, id: ConnectionId, msg_id: u16, name: &str) {
-        let max = self.settings.max_topics;
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let max = self.clients.settings.max_topics;
+        let Some(client) = self.clients.get_mut(id) else { return };
         let refused = |code| Packet::RegAck { topic_id: 0, msg_id, code };
         if check_name(name).is_err() {
-            return self.answer(context, id, &refused(Code::NOT_SUPPORTED));
+            return self.clients.answer(context, id, &refused(Code::NOT_SUPPORTED));
         }
         if client.held.len() >= MAX_HELD {
-            return self.answer(context, id, &refused(Code::CONGESTION));
+            return self.clients.answer(context, id, &refused(Code::CONGESTION));
         }
         let Some(assigned) = client.topics.assign(&name.into(), true, max) else {
-            return self.answer(context, id, &refused(Code::CONGESTION));
+            return self.clients.answer(context, id, &refused(Code::CONGESTION));
         };
         client.topics.set_known(assigned.id);
         if assigned.is_changed {
-            self.keep_topic(context, id, assigned.id);
+            self.clients.keep_topic(context, id, assigned.id);
         }
         let answer = Packet::RegAck { topic_id: assigned.id, msg_id, code: Code::ACCEPTED };
         let ticket = context.core.newest_ticket();
-        self.hold(context, id, ticket, &answer);
-    }
-
-    /// Keeps a topic id with the session.
-    pub(super) fn keep_topic(&self, context: &mut Context<'_>, id: ConnectionId, topic_id: u16) {
-        if let Some(client) = self.clients.get(&id) {
-            let kept = client.topics.kept(topic_id);
-            context.core.note(client.session, topic_id.into(), kept);
-        }
+        self.clients.hold(context, id, ticket, &answer);
     }
 
     /// What a client's publication is about.
@@ -123,18 +80,19 @@ impl MqttSn {
         id: ConnectionId,
         topic: Topic,
     ) -> Result<Arc<str>, Code> {
-        let Some(client) = self.clients.get_mut(&id) else { return Err(Code::CONGESTION) };
+        let Some(client) = self.clients.table.get_mut(&id) else { return Err(Code::CONGESTION) };
         match topic {
             Topic::Id(topic_id) => {
                 let (name, is_changed) =
                     client.topics.published(topic_id).ok_or(Code::INVALID_TOPIC_ID)?;
                 if is_changed {
-                    self.keep_topic(context, id, topic_id);
+                    self.clients.keep_topic(context, id, topic_id);
                 }
                 Ok(name)
             }
             Topic::Predefined(topic_id) => {
-                let name = self.settings.predefined.name(Some(&client.connect.name), topic_id);
+                let name =
+                    self.clients.settings.predefined.name(Some(&client.connect.name), topic_id);
                 name.cloned().ok_or(Code::INVALID_TOPIC_ID)
             }
             Topic::Short(name) => {
@@ -147,21 +105,21 @@ impl MqttSn {
     fn publish(&mut self, context: &mut Context<'_>, id: ConnectionId, publish: &Publish<'_>) {
         let &Publish { topic, msg_id, data, qos, retain, dup } = publish;
         let puback = |code| Packet::PubAck { topic_id: topic.value(), msg_id, code };
-        let Some(client) = self.clients.get(&id) else { return };
+        let Some(client) = self.clients.get(id) else { return };
         let (session, held) = (client.session, client.held.len());
         let was_released = dup && client.released.contains(&msg_id);
         if qos == Qos::Two && (was_released || context.core.has_inbound(session, msg_id)) {
             // A copy of what was taken already.
             let ticket = context.core.newest_ticket();
-            return self.hold(context, id, ticket, &Packet::PubRec { msg_id });
+            return self.clients.hold(context, id, ticket, &Packet::PubRec { msg_id });
         }
         if qos != Qos::Zero && held >= MAX_HELD {
-            return self.answer(context, id, &puback(Code::CONGESTION));
+            return self.clients.answer(context, id, &puback(Code::CONGESTION));
         }
         let name = match self.name(context, id, topic) {
             Ok(name) => name,
             // MQTT-SN 1.2 §5.4.13: also where the level asks for no answer.
-            Err(code) => return self.answer(context, id, &puback(code)),
+            Err(code) => return self.clients.answer(context, id, &puback(code)),
         };
         let mut publication =
             Publication::new(Protocol::MqttSn, name, Bytes::copy_from_slice(data));
@@ -171,22 +129,22 @@ impl MqttSn {
             Ok(accepted) => accepted.ticket,
             Err(refusal) => {
                 refuse(context, Some(id), format!("a publication was refused: {refusal}"));
-                return self.answer(context, id, &puback(code(&refusal)));
+                return self.clients.answer(context, id, &puback(code(&refusal)));
             }
         };
         match qos {
             Qos::MinusOne | Qos::Zero => {}
-            Qos::One => self.hold(context, id, ticket, &puback(Code::ACCEPTED)),
+            Qos::One => self.clients.hold(context, id, ticket, &puback(Code::ACCEPTED)),
             Qos::Two => {
                 let ticket = ticket.max(self.inbound(context, id, msg_id));
-                self.hold(context, id, ticket, &Packet::PubRec { msg_id });
+                self.clients.hold(context, id, ticket, &Packet::PubRec { msg_id });
             }
         }
     }
 
     /// A publication of level 2 has come.
     fn inbound(&mut self, context: &mut Context<'_>, id: ConnectionId, msg_id: u16) -> Ticket {
-        let Some(client) = self.clients.get_mut(&id) else { return Ticket(0) };
+        let Some(client) = self.clients.get_mut(id) else { return Ticket(0) };
         if client.unreleased.len() >= MAX_UNRELEASED
             && let Some(oldest) = client.unreleased.pop_front()
         {
@@ -198,7 +156,7 @@ impl MqttSn {
 
     /// The client frees the msg id of one.
     fn release(&mut self, context: &mut Context<'_>, id: ConnectionId, msg_id: u16) {
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.clients.get_mut(id) else { return };
         client.unreleased.retain(|other| *other != msg_id);
         if context.core.release(client.session, msg_id) {
             if client.released.len() >= MAX_RELEASED {
@@ -207,12 +165,12 @@ impl MqttSn {
             client.released.push_back(msg_id);
         }
         let ticket = context.core.newest_ticket();
-        self.hold(context, id, ticket, &Packet::PubComp { msg_id });
+        self.clients.hold(context, id, ticket, &Packet::PubComp { msg_id });
     }
 
     /// The will that is kept with a client's session.
     fn kept_will(&self, context: &Context<'_>, id: ConnectionId) -> Option<Will> {
-        let client = self.clients.get(&id)?;
+        let client = self.clients.get(id)?;
         let mut notes = context.core.notes(client.session);
         notes.find(|(number, _)| *number == WILL_NOTE).and_then(|(_, kept)| Will::decode(kept))
     }
@@ -228,7 +186,7 @@ impl MqttSn {
         let will = topic.map(|topic| Will { message, ..Will::new(topic) });
         let code = self.update_will(context, id, will.as_ref());
         let ticket = context.core.newest_ticket();
-        self.hold(context, id, ticket, &Packet::WillTopicResp { code });
+        self.clients.hold(context, id, ticket, &Packet::WillTopicResp { code });
     }
 
     /// MQTT-SN 1.2 §6.4.
@@ -242,7 +200,7 @@ impl MqttSn {
             None => Code::NOT_SUPPORTED,
         };
         let ticket = context.core.newest_ticket();
-        self.hold(context, id, ticket, &Packet::WillMsgResp { code });
+        self.clients.hold(context, id, ticket, &Packet::WillMsgResp { code });
     }
 
     fn update_will(
@@ -251,7 +209,7 @@ impl MqttSn {
         id: ConnectionId,
         will: Option<&Will>,
     ) -> Code {
-        let Some(client) = self.clients.get(&id) else { return Code::CONGESTION };
+        let Some(client) = self.clients.get(id) else { return Code::CONGESTION };
         match context.core.set_will(client.session, will.map(Will::of_session)) {
             Ok(()) => {
                 keep_will(context, client.session, will);

@@ -5,7 +5,8 @@ use std::time::Duration;
 use proto::mqttsn::Packet;
 
 use super::client::Phase;
-use super::{Due, MAX_GONE, MqttSn};
+use super::clients::Due;
+use super::{MAX_GONE, MqttSn};
 use crate::ids::ConnectionId;
 use crate::outputs::Context;
 
@@ -30,7 +31,7 @@ impl MqttSn {
 
     /// MQTT-SN 1.2 §6.12: its will is of no use, but is kept (MQTT-SN 1.2 §6.3).
     fn leave(&mut self, context: &mut Context<'_>, id: ConnectionId) {
-        let Some(client) = self.forget(id) else { return };
+        let Some(client) = self.clients.forget(id) else { return };
         client.source.send(context.outputs, &Packet::Disconnect { duration_s: None });
         context.core.close(context.now, client.session, id, true, None);
         if self.gone.len() >= MAX_GONE {
@@ -40,21 +41,21 @@ impl MqttSn {
     }
 
     fn sleep(&mut self, context: &mut Context<'_>, id: ConnectionId, duration: Duration) {
-        let max = self.settings.max_sleep;
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let max = self.clients.settings.max_sleep;
+        let Some(client) = self.clients.get_mut(id) else { return };
         (client.phase, client.sleep) = (Phase::Asleep, duration.min(max));
         let due = client.heard.saturating_add(client.patience(Duration::ZERO));
         context.core.set_asleep(client.session, true);
         client.source.send(context.outputs, &Packet::Disconnect { duration_s: None });
         // What it has not answered is sent again when it wakes up.
-        self.timers.set(Due::Flight(id), None);
-        self.timers.set(Due::Pause(id), None);
-        self.timers.set(Due::Patience(id), Some(due));
+        self.clients.timers.set(Due::Flight(id), None);
+        self.clients.timers.set(Due::Pause(id), None);
+        self.clients.timers.set(Due::Patience(id), Some(due));
     }
 
     /// A PINGREQ came: a sign of life, or a sleeping client asks for what waits.
     pub(super) fn ping(&mut self, context: &mut Context<'_>, id: ConnectionId, client_id: &str) {
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.clients.get_mut(id) else { return };
         match client.phase {
             Phase::Asleep if *client.connect.name == *client_id => {
                 let (waiting, _) = context.core.waiting(client.session);
@@ -63,29 +64,12 @@ impl MqttSn {
                 let left = if has_more { MAX_AWAKE } else { waiting + under_way };
                 client.phase = Phase::Awake { left };
                 context.core.set_asleep(client.session, false);
-                self.resume(context, id);
-                self.pump(context, id);
+                self.clients.resume(context, id);
+                self.clients.pump(context, id);
             }
             // The answer comes when all that waited has been sent.
             Phase::Awake { .. } if *client.connect.name == *client_id => {}
             _ => client.source.send(context.outputs, &Packet::PingResp),
         }
-    }
-
-    /// A sleeping client has got what waited (MQTT-SN 1.2 §6.14).
-    pub(super) fn fall_asleep(
-        &mut self,
-        context: &mut Context<'_>,
-        id: ConnectionId,
-        is_told: bool,
-    ) {
-        let Some(client) = self.clients.get_mut(&id) else { return };
-        client.phase = Phase::Asleep;
-        context.core.set_asleep(client.session, true);
-        if is_told {
-            client.source.send(context.outputs, &Packet::PingResp);
-        }
-        self.timers.set(Due::Flight(id), None);
-        self.timers.set(Due::Pause(id), None);
     }
 }

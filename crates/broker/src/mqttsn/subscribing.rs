@@ -29,7 +29,7 @@ impl MqttSn {
             Err(code) => (Qos::Zero, 0, code),
         };
         let ticket = context.core.newest_ticket();
-        self.hold(context, id, ticket, &Packet::SubAck { qos, topic_id, msg_id, code });
+        self.clients.hold(context, id, ticket, &Packet::SubAck { qos, topic_id, msg_id, code });
     }
 
     fn try_subscribe(
@@ -50,7 +50,7 @@ impl MqttSn {
             Filter::Predefined(topic_id) => topic_id,
             Filter::Short(_) => 0,
         };
-        let Some(client) = self.clients.get(&id) else { return Err(Code::CONGESTION) };
+        let Some(client) = self.clients.get(id) else { return Err(Code::CONGESTION) };
         let handling = if dup { RetainHandling::IfNew } else { RetainHandling::Always };
         let subscription = Subscription { handling, ..Subscription::new(name, grade(wanted)) };
         match context.core.subscribe(context.now, client.session, subscription) {
@@ -71,19 +71,20 @@ impl MqttSn {
         filter: Filter<'_>,
     ) {
         let name = self.filter_name(id, filter);
-        if let (Ok(name), Some(client)) = (name, self.clients.get(&id)) {
+        if let (Ok(name), Some(client)) = (name, self.clients.get(id)) {
             context.core.unsubscribe(client.session, &name);
         }
         let ticket = context.core.newest_ticket();
-        self.hold(context, id, ticket, &Packet::UnsubAck { msg_id });
+        self.clients.hold(context, id, ticket, &Packet::UnsubAck { msg_id });
     }
 
     fn filter_name<'a>(&self, id: ConnectionId, filter: Filter<'a>) -> Result<Cow<'a, str>, Code> {
-        let Some(client) = self.clients.get(&id) else { return Err(Code::CONGESTION) };
+        let Some(client) = self.clients.get(id) else { return Err(Code::CONGESTION) };
         match filter {
             Filter::Name(name) => Ok(Cow::Borrowed(name)),
             Filter::Predefined(topic_id) => {
-                let name = self.settings.predefined.name(Some(&client.connect.name), topic_id);
+                let name =
+                    self.clients.settings.predefined.name(Some(&client.connect.name), topic_id);
                 name.map(|name| Cow::Owned(name.to_string())).ok_or(Code::INVALID_TOPIC_ID)
             }
             Filter::Short(name) => {
@@ -101,7 +102,7 @@ impl MqttSn {
         id: ConnectionId,
         filter: &str,
     ) -> Result<u16, Code> {
-        let max = self.settings.max_topics;
+        let max = self.clients.settings.max_topics;
         let name = match shared(filter) {
             Ok(Some((_, name))) => name,
             Ok(None) => filter,
@@ -110,12 +111,12 @@ impl MqttSn {
         if name.contains(['+', '#']) || crate::filter::check_name(name).is_err() {
             return Ok(0);
         }
-        let Some(client) = self.clients.get_mut(&id) else { return Err(Code::CONGESTION) };
+        let Some(client) = self.clients.get_mut(id) else { return Err(Code::CONGESTION) };
         let name: Arc<str> = name.into();
         let assigned = client.topics.assign(&name, true, max).ok_or(Code::CONGESTION)?;
         client.topics.set_known(assigned.id);
         if assigned.is_changed {
-            self.keep_topic(context, id, assigned.id);
+            self.clients.keep_topic(context, id, assigned.id);
         }
         Ok(assigned.id)
     }

@@ -110,11 +110,10 @@ impl MqttUdp {
         match datagram.records.number {
             // A network that hears everybody also hears ourselves.
             Some(number) if self.is_own(listener, number) => return,
-            Some(number) => {
-                if !self.senders.take(judgement, (listener, from), number, about) {
-                    return;
-                }
+            Some(number) if !self.senders.take(judgement, (listener, from), number, about) => {
+                return;
             }
+            Some(_) => {}
             // Anybody could send it again.
             None if of.is_strict() => return,
             None => {}

@@ -364,7 +364,10 @@ proptest! {
                 0 => Packet::PingReq,
                 1 => Packet::Subscribe { topic: &topic },
                 2 => Packet::PubAck { qos: 1 },
-                _ => Packet::Publish(Publish { topic: &topic, payload: b"x", qos, retain, dup: false }),
+                _ => {
+                    let payload = b"x";
+                    Packet::Publish(Publish { topic: &topic, payload, qos, retain, dup: false })
+                }
             };
             let signer = if wait_s % 2 == 0 { Signer::NONE } else { signer(false, true) };
             let sent = world.hears(port, datagram(&packet, number, &signer));

@@ -259,7 +259,10 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_panic(head in any::<[u8; 2]>(), body in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn no_bytes_panic(
+        head in any::<[u8; 2]>(),
+        body in proptest::collection::vec(any::<u8>(), 0..300),
+    ) {
         // Else chance finds no length that is right.
         let msg_type = head[1] % 0x20;
         let bytes = match u8::try_from(body.len() + 2) {

@@ -210,7 +210,7 @@ fn publications_of_level_0_leave_in_bursts() {
 }
 
 #[test]
-fn the_end_of_the_broker_is_told() {
+fn the_end_of_the_broker_is_said() {
     let mut world = World::new(settings());
     world.connects(1, "one", true);
     world.connects(2, "two", false);

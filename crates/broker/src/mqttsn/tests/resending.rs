@@ -21,8 +21,10 @@ fn given(msg_id: u16, data: &'static [u8], qos: Qos) -> Packet<'static> {
 #[test]
 fn a_client_that_does_not_answer_is_lost_and_its_messages_wait() {
     let mut world = pair();
+    published(&mut world, b"0", Qos::One);
+    world.hears(1, &puback(Topic::Id(1), 1, ACCEPTED));
     published(&mut world, b"1", Qos::One);
-    let first = given(1, b"1", Qos::One);
+    let first = given(2, b"1", Qos::One);
     assert_eq!(world.got(1), messages(&[first]));
     for _ in 0..4 {
         world.waits(s(10));
@@ -38,12 +40,12 @@ fn a_client_that_does_not_answer_is_lost_and_its_messages_wait() {
     let register = Packet::Register { topic_id: 1, msg_id: 1, name: "ab" };
     let known = match &world.got(1)[..] {
         // A name of two octets needs no id.
-        [one] if *one == again(&publish(Topic::Short(*b"ab"), 1, b"1", Qos::One)) => true,
+        [one] if *one == again(&publish(Topic::Short(*b"ab"), 2, b"1", Qos::One)) => true,
         other => panic!("{other:?} is not {register:?}"),
     };
     assert!(known);
-    let second = publish(Topic::Short(*b"ab"), 2, b"2", Qos::One);
-    assert_eq!(world.hears(1, &puback(Topic::Short(*b"ab"), 1, ACCEPTED)), messages(&[second]));
+    let second = publish(Topic::Short(*b"ab"), 3, b"2", Qos::One);
+    assert_eq!(world.hears(1, &puback(Topic::Short(*b"ab"), 2, ACCEPTED)), messages(&[second]));
     assert_eq!(world.drops(), []);
 }
 
@@ -73,6 +75,34 @@ fn a_client_that_never_answers_keeps_nobody_waiting() {
     published(&mut world, b"6", Qos::One);
     published(&mut world, b"7", Qos::One);
     assert_eq!(world.got(1), messages(&[given(6, b"6", Qos::One)]));
+}
+
+/// Whoever says nothing has until the end of its keep-alive, and is sent to when it says something.
+#[test]
+fn a_client_that_is_quiet_is_not_taken_for_one_that_is_silent() {
+    let settings = Settings { retry_after: s(1), max_retries: 1, ..settings() };
+    let mut world = World::new(settings);
+    world.connects(1, "sub", false);
+    world.subscribes(1, "ab", Qos::Two);
+    world.connects(2, "pub", true);
+    published(&mut world, b"1", Qos::One);
+    published(&mut world, b"2", Qos::One);
+    let first = given(1, b"1", Qos::One);
+    assert_eq!(world.got(1).len(), 1);
+    world.waits(s(50));
+    assert_eq!(world.got(1), vec![again(&first); 3]);
+    let pong = message(&Packet::PingResp);
+    assert_eq!(world.hears(1, &PINGREQ), [pong, again(&first)]);
+    // Now it is known to be there, and not to answer.
+    world.waits(s(2));
+    assert_eq!(world.got(1), [again(&first), message(&given(2, b"2", Qos::One))]);
+    assert_eq!(world.drops(), [Drop::Refused]);
+    // It is lost as others are, at the end of what it said.
+    world.waits(s(87));
+    assert_eq!(world.hears(2, &PINGREQ), messages(&[DISCONNECT]), "as long as the other");
+    assert_eq!(world.broker.core().counts().connected, 1);
+    world.waits(s(1));
+    assert_eq!(world.broker.core().counts().connected, 0);
 }
 
 #[test]

@@ -286,7 +286,7 @@ fn a_client_comes_back_to_its_session() {
 
 /// MQTT-SN 1.2 §5.5.
 #[test]
-fn clients_behind_forwarders_are_told_apart() {
+fn clients_behind_forwarders_are_known_apart() {
     let mut world = World::new(settings());
     let forwarded = |node: &[u8], packet: &Packet<'_>| {
         let inner = message(packet);
