@@ -28,8 +28,8 @@ pub struct Rule {
 }
 
 /// Rules in order: the first that fits decides. Without rules everything is allowed but writing
-/// below `$SYS`; with rules, what none fits is not. Reply addresses (`$reply/…`) are of whoever knows
-/// them.
+/// below `$SYS`; with rules, what none fits is not. Reply addresses (`$reply/…`) are of whoever
+/// knows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// The rules.
@@ -69,8 +69,8 @@ impl Access {
                 .unwrap_or(false)
     }
 
-    /// Whether a user may receive every topic of a filter, for subscriptions of which nothing can be
-    /// left out later.
+    /// Whether a user may receive every topic of a filter, for subscriptions of which nothing can
+    /// be left out later.
     #[must_use]
     pub fn may_subscribe_whole(&self, user: Option<&str>, client: &str, filter: &str) -> bool {
         let mut fitting = self.of(user, client, Action::Subscribe);

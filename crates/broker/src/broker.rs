@@ -196,7 +196,7 @@ impl Broker {
         if let Some(event) = self.core.next_event() {
             return Some(Output::Event(event));
         }
-        if let Some((ticket, changes)) = self.core.next_batch() {
+        if let Some((ticket, changes)) = self.core.journal.next_batch() {
             return Some(Output::Persist { ticket, changes });
         }
         let wake_at = self.wake_at();

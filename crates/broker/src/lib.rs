@@ -8,15 +8,15 @@
 //!
 //! - a client comes and goes: [`Core::open`], [`Core::close`]; it subscribes: [`Core::subscribe`];
 //! - it publishes: [`Core::publish`]; the acknowledgement is held back until
-//!   [`Core::committed`] has reached the ticket of [`Accepted`];
+//!   the core's journal has reached the ticket of [`Accepted`];
 //! - what waits for it: whoever drives the broker asks [`Core::next_ready`] which connections have
 //!   something, and the adapter of that connection calls [`Core::take`] while it has room to send
 //!   ([`Outputs::room`]);
 //! - it acknowledges: [`Core::finish`], [`Core::received`]; it sends with a number of grade 2:
 //!   [`Core::inbound`], [`Core::release`].
 //!
-//! All of it comes in a [`Context`]. What goes out is put into its [`Outputs`]. [`Broker`] puts the core and the adapters together behind
-//! one [`Input`] and one [`Output`].
+//! All of it comes in a [`Context`]. What goes out is put into its [`Outputs`]. [`Broker`] puts the
+//! core and the adapters together behind one [`Input`] and one [`Output`].
 //!
 //! **Drain rule.** After every [`Broker::handle_input`] call [`Broker::poll_output`] until it gives
 //! `None`, and do what it says in that order. The last [`Output::WakeAt`] stands until replaced.

@@ -51,14 +51,14 @@ pub(crate) async fn run(
         }
     };
     // Whichever ends first: a client that closes its side wants nothing more.
-    let is_told = tokio::select! {
+    let was_closed_here = tokio::select! {
         () = reading => false,
         () = writing => true,
     };
     owner.lose(&link);
     // What the broker said last may still be there, such as why it ended the connection.
     let _ = tokio::time::timeout(WRITE_PATIENCE, flush(&link, &mut writer)).await;
-    if is_told {
+    if was_closed_here {
         let _ = tokio::time::timeout(LAST_PATIENCE, discard(&mut reader)).await;
     }
 }

@@ -1,6 +1,5 @@
 //! Sockets of MQTT-SN and MQTT/UDP.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
@@ -10,7 +9,7 @@ use bytes::Bytes;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 
-use crate::Bound;
+use crate::bound::Bound;
 use crate::config::Config;
 use crate::error::Error;
 use crate::owner::Owner;
@@ -129,16 +128,5 @@ impl Datagrams {
                 Err(error) => tracing::debug!(listener = self.name, %error, "nothing came"),
             }
         }
-    }
-}
-
-/// Sockets by number.
-pub(crate) type Senders = BTreeMap<u16, Rc<UdpSocket>>;
-
-/// Sends a datagram; one that the system does not take at once is lost, as on the way.
-pub(crate) fn send(senders: &Senders, listener: u16, to: SocketAddr, bytes: &[u8]) {
-    let Some(socket) = senders.get(&listener) else { return };
-    if let Err(error) = socket.try_send_to(bytes, to) {
-        tracing::debug!(%to, %error, "a datagram was not sent");
     }
 }

@@ -3,36 +3,30 @@
 //! One thread owns the [`broker::Broker`] and all connections ([`serve`]); another writes to the
 //! store. A connection's task reads, hands in what it read, and does what the broker says.
 
+mod bound;
 mod config;
 mod connection;
+mod consumers;
 mod datagrams;
 mod error;
 mod http;
 mod listen;
 mod log;
 mod owner;
+mod senders;
 mod store;
 mod tls;
 mod users;
 mod websocket;
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 
+pub use bound::Bound;
 pub use config::{Config, MqttSnConfig};
 pub use error::Error;
 pub use users::set_password;
 
 use owner::Owner;
-
-/// Where a listener is, once it is bound.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound {
-    /// What it speaks: the key of the configuration.
-    pub name: &'static str,
-    /// Its address, with the port that was found where 0 was asked for.
-    pub address: SocketAddr,
-}
 
 /// Whether a configuration and the files that it names are good; nothing is bound or written.
 ///

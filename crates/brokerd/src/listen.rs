@@ -10,11 +10,12 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
+use crate::bound::Bound;
 use crate::config::Config;
 use crate::connection;
 use crate::error::Error;
 use crate::owner::Owner;
-use crate::{Bound, http, tls, websocket};
+use crate::{http, tls, websocket};
 
 /// How long TLS and the handshake of a WebSocket may take.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);

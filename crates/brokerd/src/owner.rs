@@ -13,13 +13,14 @@ use broker::{Answer, Broker, ConnectionId, Input, Output, Protocol};
 use bytes::Bytes;
 use tokio::sync::{Notify, oneshot};
 
+use crate::bound::Bound;
 use crate::config::Config;
-use crate::datagrams::{self, Senders};
+use crate::consumers::{self, Consumers};
 use crate::error::Error;
-use crate::http::{self, Consumers};
+use crate::log;
+use crate::senders::{self, Senders};
 use crate::store::{self, Store};
 use crate::users::Users;
-use crate::{Bound, log};
 
 /// How long clients may take to be told that the broker ends.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
@@ -79,10 +80,10 @@ impl Owner {
             Some(directory) => {
                 let (store, changes) = Store::open(directory)?;
                 let unknown = broker.restore(started_at, changes);
-                let core = broker.core();
+                let sizes = broker.core().sizes();
                 tracing::info!(
-                    sessions = core.sessions(),
-                    retained = core.retained().0,
+                    sessions = sizes.sessions,
+                    retained = sizes.retained,
                     unknown,
                     "the store was read"
                 );
@@ -242,7 +243,7 @@ impl Owner {
             }
             Output::Event(event) => log::event(&event),
             Output::Datagram { listener, to, bytes } => {
-                datagrams::send(&self.senders.borrow(), listener, to, &bytes);
+                senders::send(&self.senders.borrow(), listener, to, &bytes);
             }
             Output::Answer(answer) => {
                 if let Some(asked) = self.asked.borrow_mut().remove(&answer.id) {
@@ -253,7 +254,7 @@ impl Owner {
             Output::Post(post) => {
                 let (owner, consumers) = (self.clone(), self.consumers.clone());
                 tokio::task::spawn_local(async move {
-                    let posted = http::post(post, consumers).await;
+                    let posted = consumers::post(post, consumers).await;
                     owner.input(Input::Posted(posted));
                 });
             }

@@ -54,6 +54,7 @@ struct PasswdArgs {
     user: String,
 }
 
+// table: one field an option of the command line
 #[derive(clap::Args)]
 struct RunArgs {
     /// Address for MQTT 3.1, 3.1.1 and 5 over TCP; port 0 takes any free one.

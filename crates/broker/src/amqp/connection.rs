@@ -279,7 +279,7 @@ impl Connection {
         ticket: Ticket,
         input: Input,
     ) {
-        if self.held.is_empty() && ticket <= context.core.committed() {
+        if self.held.is_empty() && ticket <= context.core.journal.done() {
             self.inputs.push_back(input);
         } else {
             self.held.push_back((ticket, input));
@@ -289,7 +289,7 @@ impl Connection {
 
     /// The store has more.
     pub(super) fn committed(&mut self, context: &mut Context<'_>, shared: &mut Shared) {
-        let done = context.core.committed();
+        let done = context.core.journal.done();
         while self.held.front().is_some_and(|(ticket, _)| *ticket <= done) {
             self.inputs.extend(self.held.pop_front().map(|(_, input)| input));
         }

@@ -227,7 +227,7 @@ impl Connection {
             }
         }
         if !settled {
-            let ticket = context.core.newest_ticket();
+            let ticket = context.core.journal.ticket();
             self.hold(context, shared, ticket, Input::Settle { link, delivery });
         }
     }

@@ -65,7 +65,7 @@ impl Connection {
         };
         match accepted {
             Ok(accepted) => {
-                let ticket = context.core.newest_ticket();
+                let ticket = context.core.journal.ticket();
                 self.hold(context, shared, ticket, Input::Accept(Box::new(accepted)));
             }
             Err(error) => {

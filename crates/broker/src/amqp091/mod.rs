@@ -106,7 +106,7 @@ impl Amqp091 {
 
     /// Takes the records that the store had; how many were none.
     pub(crate) fn restore(&mut self, context: &mut Context<'_>) -> usize {
-        let records = context.core.take_kept(Protocol::Amqp091);
+        let records = context.core.journal.take_kept(Protocol::Amqp091);
         self.host.restore(context, records)
     }
 
@@ -151,7 +151,7 @@ impl Amqp091 {
                 // What it has goes to others at once.
                 connection.close(context, &mut self.host);
             }
-            if connection.confirm(context.core.committed()) {
+            if connection.confirm(context.core.journal.done()) {
                 self.holding.insert(id);
             }
             connection.flush(context);
@@ -353,7 +353,7 @@ impl Adapter for Amqp091 {
     }
 
     fn committed(&mut self, context: &mut Context<'_>) {
-        let committed = context.core.committed();
+        let committed = context.core.journal.done();
         let connections = &mut self.connections;
         self.holding.retain(|id| {
             let Some(connection) = connections.get_mut(id) else { return false };

@@ -1,7 +1,12 @@
 //! Changes on their way to the store.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
 use crate::change::Change;
-use crate::ids::{SessionId, Ticket};
+use crate::ids::{Protocol, SessionId, Ticket};
 
 /// Collects changes while others are being written, so that one commit serves many.
 #[derive(Debug)]
@@ -15,6 +20,8 @@ pub(crate) struct Journal {
     done: Ticket,
     /// Sessions whose next message waits for the store.
     blocked: Vec<SessionId>,
+    /// Records of adapters that the store had.
+    kept: BTreeMap<(Protocol, Arc<str>), Bytes>,
 }
 
 impl Journal {
@@ -27,6 +34,7 @@ impl Journal {
             writing: None,
             done: Ticket(0),
             blocked: Vec::new(),
+            kept: BTreeMap::new(),
         }
     }
 
@@ -42,6 +50,28 @@ impl Journal {
         }
     }
 
+    /// Keeps a record of an adapter, or keeps it no more.
+    pub(crate) fn keep(&mut self, protocol: Protocol, key: Arc<str>, value: Option<Bytes>) {
+        self.add(Change::Kept { protocol, key, value });
+    }
+
+    /// The store had a record of an adapter, or had it no more.
+    pub(crate) fn restore_kept(&mut self, protocol: Protocol, key: Arc<str>, value: Option<Bytes>) {
+        match value {
+            Some(value) => self.kept.insert((protocol, key), value),
+            None => self.kept.remove(&(protocol, key)),
+        };
+    }
+
+    /// The records of an adapter that the store had, once.
+    pub(crate) fn take_kept(&mut self, protocol: Protocol) -> Vec<(Arc<str>, Bytes)> {
+        let (own, others) = std::mem::take(&mut self.kept)
+            .into_iter()
+            .partition::<BTreeMap<_, _>, _>(|((of, _), _)| *of == protocol);
+        self.kept = others;
+        own.into_iter().map(|((_, key), value)| (key, value)).collect()
+    }
+
     /// The ticket of what was added last.
     pub(crate) fn ticket(&self) -> Ticket {
         if self.changes.is_empty() { self.writing.unwrap_or(self.done) } else { self.open }
@@ -52,7 +82,8 @@ impl Journal {
         self.open
     }
 
-    /// See [`super::Core::next_batch`].
+    /// What is to be written, if anything is and nothing is being written: the ticket and the
+    /// changes.
     pub(crate) fn next_batch(&mut self) -> Option<(Ticket, Vec<Change>)> {
         if self.writing.is_some() || self.changes.is_empty() {
             return None;

@@ -14,14 +14,12 @@ mod taking;
 mod tests;
 mod waking;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use proto::timers::Timers;
 
-use crate::change::Change;
 use crate::event::{Counts, Drop, Event};
 use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId, Ticket};
 use crate::index::Index;
@@ -49,6 +47,19 @@ pub(crate) enum Deadline {
     Sys,
 }
 
+/// How much a broker holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Sessions, with a connection or without.
+    pub sessions: usize,
+    /// Their subscriptions.
+    pub subscriptions: usize,
+    /// Topics with a retained message.
+    pub retained: usize,
+    /// What these take.
+    pub retained_bytes: usize,
+}
+
 /// See the module. Adapters of protocols call it; whoever has something to take afterwards is in
 /// [`Core::next_ready`].
 #[derive(Debug)]
@@ -60,7 +71,8 @@ pub struct Core {
     passages: Passages,
     timers: Timers<Deadline>,
     ready: VecDeque<SessionId>,
-    journal: Journal,
+    /// Changes on their way to the store, and what it had of adapters.
+    pub(crate) journal: Journal,
     events: VecDeque<Event>,
     counts: Counts,
     /// The number of the last publication.
@@ -72,8 +84,6 @@ pub struct Core {
     /// When the broker began, for `$SYS`.
     started: Option<Duration>,
     is_closing: bool,
-    /// Records of adapters that have been read from the store and not been taken.
-    kept: BTreeMap<(Protocol, Arc<str>), Bytes>,
 }
 
 impl Core {
@@ -96,7 +106,6 @@ impl Core {
             total_bytes: 0,
             started: None,
             is_closing: false,
-            kept: BTreeMap::new(),
         }
     }
 
@@ -117,22 +126,15 @@ impl Core {
         self.counts
     }
 
-    /// How many sessions there are, connected or not.
+    /// How much it holds.
     #[must_use]
-    pub fn sessions(&self) -> usize {
-        self.sessions.len()
-    }
-
-    /// How many subscriptions there are.
-    #[must_use]
-    pub fn subscriptions(&self) -> usize {
-        self.index.len()
-    }
-
-    /// How many topics have a retained message, and what these take in bytes.
-    #[must_use]
-    pub fn retained(&self) -> (usize, usize) {
-        (self.retained.len(), self.retained.bytes())
+    pub fn sizes(&self) -> Sizes {
+        Sizes {
+            sessions: self.sessions.len(),
+            subscriptions: self.index.len(),
+            retained: self.retained.len(),
+            retained_bytes: self.retained.bytes(),
+        }
     }
 
     /// The retained message of a topic, if it is of use.
@@ -232,50 +234,12 @@ impl Core {
         drop_event(&mut self.events, &mut self.counts, publication, client, why);
     }
 
-    /// What is to be written to the store, if anything is and nothing is being written: the ticket
-    /// and the changes.
-    pub fn next_batch(&mut self) -> Option<(Ticket, Vec<Change>)> {
-        self.journal.next_batch()
-    }
-
     /// Changes up to a ticket have been written.
     pub fn persisted(&mut self, ticket: Ticket) {
         self.journal.committed(ticket);
         for id in self.journal.take_blocked() {
             self.poke(id);
         }
-    }
-
-    /// The ticket that has been written.
-    #[must_use]
-    pub fn committed(&self) -> Ticket {
-        self.journal.done()
-    }
-
-    /// The ticket of what was changed last.
-    #[must_use]
-    pub fn ticket(&self) -> Ticket {
-        self.journal.ticket()
-    }
-
-    /// Whether there is a store that anything is written to.
-    #[must_use]
-    pub fn is_durable(&self) -> bool {
-        self.journal.is_durable()
-    }
-
-    /// Keeps a record of an adapter, or keeps it no more.
-    pub fn keep(&mut self, protocol: Protocol, key: Arc<str>, value: Option<Bytes>) {
-        self.journal.add(Change::Kept { protocol, key, value });
-    }
-
-    /// The records of an adapter that the store had, once.
-    pub fn take_kept(&mut self, protocol: Protocol) -> Vec<(Arc<str>, Bytes)> {
-        let (own, others) = std::mem::take(&mut self.kept)
-            .into_iter()
-            .partition::<BTreeMap<_, _>, _>(|((of, _), _)| *of == protocol);
-        self.kept = others;
-        own.into_iter().map(|((_, key), value)| (key, value)).collect()
     }
 
     /// Retained messages of the topics that a filter fits, at most so many: for those who have no

@@ -43,7 +43,7 @@ impl Core {
     /// Returns how many records were of none; these are kept no more.
     pub fn restore_notes(&mut self, protocol: Protocol) -> usize {
         let mut unknown = 0;
-        for (key, value) in self.take_kept(protocol) {
+        for (key, value) in self.journal.take_kept(protocol) {
             let number = key.split_once(' ').and_then(|(number, name)| {
                 let client = ClientKey { protocol, name: name.into() };
                 Some((number.parse().ok()?, self.sessions.find(&client)?))
@@ -54,7 +54,7 @@ impl Core {
                 }
                 None => {
                     unknown += 1;
-                    self.keep(protocol, key, None);
+                    self.journal.keep(protocol, key, None);
                 }
             }
         }
@@ -81,7 +81,7 @@ impl Core {
 /// What was kept with a session that has ended is kept no more.
 pub(super) fn forget_notes(core: &mut Core, session: &Session) {
     for number in session.notes.keys() {
-        core.keep(session.key.protocol, record(&session.key.name, *number), None);
+        core.journal.keep(session.key.protocol, record(&session.key.name, *number), None);
     }
 }
 

@@ -25,7 +25,8 @@ pub struct Opening {
     pub clean: bool,
     /// How long its session is to be kept when the connection has ended; at most the setting.
     pub expiry: Duration,
-    /// Messages of grade 1 and 2 that it takes without having acknowledged one; at most the setting.
+    /// Messages of grade 1 and 2 that it takes without having acknowledged one; at most the
+    /// setting.
     pub window: u16,
     /// What is published when it is gone without a word.
     pub will: Option<Will>,
@@ -48,8 +49,8 @@ impl Core {
     /// Gives a client its session.
     ///
     /// # Errors
-    /// [`Refusal::Quota`] for sessions, [`Refusal::Closing`], and what a will's topic may be refused
-    /// for.
+    /// [`Refusal::Quota`] for sessions, [`Refusal::Closing`], and what a will's topic may be
+    /// refused for.
     pub fn open(&mut self, now: Duration, opening: Opening) -> Result<Opened, Refusal> {
         if self.is_closing {
             return Err(Refusal::Closing);

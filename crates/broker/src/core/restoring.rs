@@ -28,7 +28,8 @@ struct Waiting {
 
 impl Core {
     /// Takes what a store has kept, before anything else comes. Sessions are without a connection
-    /// from `now` on. Returns how many changes named what the store does not have; these do nothing.
+    /// from `now` on. Returns how many changes named what the store does not have; these do
+    /// nothing.
     pub fn restore(&mut self, now: Duration, changes: impl IntoIterator<Item = Change>) -> usize {
         let mut reading = Reading::default();
         let mut unknown = 0;
@@ -103,10 +104,10 @@ fn apply(core: &mut Core, now: Duration, reading: &mut Reading, change: Change) 
             core.retained.remove(&topic);
         }
         Change::Kept { protocol, key, value: Some(value) } => {
-            core.kept.insert((protocol, key), value);
+            core.journal.restore_kept(protocol, key, Some(value));
         }
         Change::Kept { protocol, key, value: None } => {
-            core.kept.remove(&(protocol, key));
+            core.journal.restore_kept(protocol, key, None);
         }
     }
     Some(())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Core;
+use super::{Core, Sizes};
 use crate::ids::Protocol;
 use crate::publication::Publication;
 
@@ -10,7 +10,7 @@ use crate::publication::Publication;
 pub(super) fn publish_sys(core: &mut Core, now: Duration) {
     let counts = core.counts;
     let uptime = now.saturating_sub(core.started.unwrap_or(now)).as_secs();
-    let (topics, bytes) = core.retained();
+    let Sizes { retained: topics, retained_bytes: bytes, .. } = core.sizes();
     let sessions = core.sessions.len() as u64;
     let dropped: u64 = counts.dropped.iter().sum();
     let version = concat!("longwire ", env!("CARGO_PKG_VERSION")).to_owned();

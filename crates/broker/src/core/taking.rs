@@ -153,8 +153,8 @@ impl Core {
         true
     }
 
-    /// A client has sent a message of grade 2 under a number: whether it is new, and the ticket with
-    /// which it may be acknowledged. `None` if there is no such session.
+    /// A client has sent a message of grade 2 under a number: whether it is new, and the ticket
+    /// with which it may be acknowledged. `None` if there is no such session.
     pub fn inbound(&mut self, id: SessionId, handle: u16) -> Option<(bool, Ticket)> {
         let session = self.sessions.get_mut(id)?;
         let is_new = session.inbound.insert(handle);
@@ -180,12 +180,6 @@ impl Core {
     #[must_use]
     pub fn has_inbound(&self, id: SessionId, handle: u16) -> bool {
         self.sessions.get(id).is_some_and(|session| session.inbound.contains(&handle))
-    }
-
-    /// The ticket of all that has been done so far.
-    #[must_use]
-    pub fn newest_ticket(&self) -> Ticket {
-        self.journal.ticket()
     }
 
     /// How many numbers a client has in use.

@@ -124,11 +124,11 @@ fn a_message_of_grade_2_that_was_received_is_released_after_a_break() {
 fn wills_are_published_when_their_client_stays_away() {
     let mut core = Core::new(quiet());
     let id = join(&mut core, "watcher", 1, "will/#", Grade::AtMostOnce);
-    let with_will = |name: &str, connection, delay: u64| Opening {
+    let with_will = |name: &str, connection, delay_s: u64| Opening {
         will: Some(Will {
             publication: publication(None, &format!("will/{name}"), name, Grade::AtMostOnce),
             expiry: None,
-            delay: Duration::from_secs(delay),
+            delay: Duration::from_secs(delay_s),
         }),
         ..opening(name, connection)
     };
@@ -166,7 +166,7 @@ fn a_second_connection_takes_the_session_over() {
     assert_eq!(core.next_ready(), Some((id, ConnectionId(2))));
     let clean = core.open(NOW, Opening { clean: true, ..opening("a", 3) }).unwrap();
     assert!(!clean.present && clean.displaced == Some(ConnectionId(2)));
-    assert_eq!(core.subscriptions(), 0);
+    assert_eq!(core.sizes().subscriptions, 0);
     assert_eq!(core.counts().connected, 1);
 }
 
@@ -192,7 +192,7 @@ fn retained_messages_all_arrive_and_end_with_an_empty_one() {
     let mut empty = at_least("r/7", "");
     empty.retain = true;
     core.publish(NOW, empty).unwrap();
-    assert_eq!(core.retained().0, 2999);
+    assert_eq!(core.sizes().retained, 2999);
     assert_eq!(payloads(&mut core, id), [""], "it is published, too");
 }
 
@@ -279,7 +279,7 @@ fn what_was_written_is_restored() {
         core.publish(NOW, two(payload)).unwrap();
     }
     assert!(core.take(NOW, id).is_none(), "grade 2 leaves when it is written");
-    let (ticket, mut changes) = core.next_batch().unwrap();
+    let (ticket, mut changes) = core.journal.next_batch().unwrap();
     core.persisted(ticket);
     // Four are numbered by now, since the client takes ten.
     for _ in 0..3 {
@@ -292,8 +292,8 @@ fn what_was_written_is_restored() {
     let mut retained = at_least("r", "kept");
     retained.retain = true;
     let accepted = core.publish(NOW, retained).unwrap();
-    assert!(accepted.ticket > core.committed());
-    changes.extend(core.next_batch().unwrap().1);
+    assert!(accepted.ticket > core.journal.done());
+    changes.extend(core.journal.next_batch().unwrap().1);
     assert!(matches!(changes[0], Change::Session { .. }));
 
     let mut other = Core::new(settings);
@@ -307,7 +307,7 @@ fn what_was_written_is_restored() {
     assert_eq!(other.retained_at(NOW, "r").unwrap().payload, "kept");
     other.publish(NOW, two("subscribed")).unwrap();
     assert!(other.take(NOW, id).is_none(), "its number is to be written with it");
-    let (ticket, _) = other.next_batch().unwrap();
+    let (ticket, _) = other.journal.next_batch().unwrap();
     other.persisted(ticket);
     assert_eq!(payloads(&mut other, id), ["subscribed"]);
 }

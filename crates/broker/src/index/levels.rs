@@ -1,5 +1,6 @@
 //! Texts of levels, each stored once and counted.
 
+// order: only looked up.
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Who has subscribed to a topic: filters without wildcards in a map, the others in a tree of levels
-//! whose texts are stored once, and what topics have led to lately.
+//! Who has subscribed to a topic: filters without wildcards in a map, the others in a tree of
+//! levels whose texts are stored once, and what topics have led to lately.
 //!
 //! Finding those of a topic takes steps by its levels and by the filters that fit it; filters that
 //! do not fit cost nothing.
@@ -9,6 +9,7 @@ mod levels;
 mod tests;
 mod tree;
 
+// order: only looked up.
 use std::collections::HashMap;
 use std::sync::Arc;
 

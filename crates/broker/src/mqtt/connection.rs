@@ -98,7 +98,7 @@ impl Open {
         ticket: Ticket,
         packet: Packet,
     ) {
-        if self.held.is_empty() && ticket <= context.core.committed() {
+        if self.held.is_empty() && ticket <= context.core.journal.done() {
             self.send(context, id, packet);
         } else {
             self.held.push_back((ticket, packet));

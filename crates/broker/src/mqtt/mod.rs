@@ -202,7 +202,7 @@ impl Adapter for Mqtt {
     }
 
     fn committed(&mut self, context: &mut Context<'_>) {
-        let done = context.core.committed();
+        let done = context.core.journal.done();
         let connections = &mut self.connections;
         self.holding.retain(|id| {
             let Some(Connection { phase: Phase::Open(open), .. }) = connections.get_mut(id) else {

@@ -74,7 +74,7 @@ impl Mqtt {
         let packet_id = publish.packet_id.unwrap_or(0);
         if publish.qos == Qos::ExactlyOnce && context.core.has_inbound(session, packet_id) {
             // It was taken already, and its sender does not know (MQTT 5 §4.3.3, MQTT-4.3.3-10).
-            let ticket = context.core.newest_ticket();
+            let ticket = context.core.journal.ticket();
             let ack = Packet::PubRec(Ack::new(packet_id, Reason::SUCCESS));
             self.hold(context, id, ticket, ack);
             return Ok(());
@@ -205,7 +205,7 @@ impl Mqtt {
             };
             reasons.push(reason);
         }
-        let ticket = context.core.newest_ticket();
+        let ticket = context.core.journal.ticket();
         let answer = SubAck { id: subscribe.id, reasons, ..SubAck::default() };
         self.hold(context, id, ticket, Packet::SubAck(answer));
     }
@@ -223,7 +223,7 @@ impl Mqtt {
             let was = context.core.unsubscribe(session, filter.as_str());
             reasons.push(if was { Reason::SUCCESS } else { Reason::NO_SUBSCRIPTION_EXISTED });
         }
-        let ticket = context.core.newest_ticket();
+        let ticket = context.core.journal.ticket();
         let answer = UnsubAck { id: unsubscribe.id, reasons, ..UnsubAck::default() };
         self.hold(context, id, ticket, Packet::UnsubAck(answer));
     }
@@ -291,7 +291,7 @@ impl Mqtt {
             }
             None => Ack::new(ack.id, Reason::PACKET_IDENTIFIER_NOT_FOUND),
         };
-        let ticket = context.core.newest_ticket();
+        let ticket = context.core.journal.ticket();
         self.hold(context, id, ticket, Packet::PubRel(answer));
         Ok(())
     }
@@ -317,7 +317,7 @@ impl Mqtt {
         let Some(open) = self.open_mut(id) else { return };
         let was = context.core.release(open.session, ack.id);
         let reason = if was { Reason::SUCCESS } else { Reason::PACKET_IDENTIFIER_NOT_FOUND };
-        let ticket = context.core.newest_ticket();
+        let ticket = context.core.journal.ticket();
         self.hold(context, id, ticket, Packet::PubComp(Ack::new(ack.id, reason)));
     }
 }

@@ -146,7 +146,7 @@ impl Clients {
                 if delivery.grade == Grade::ExactlyOnce =>
             {
                 context.core.received(client.session, msg_id);
-                let after = context.core.newest_ticket();
+                let after = context.core.journal.ticket();
                 self.land(id);
                 self.say_released(context, id, msg_id, after);
             }

@@ -182,7 +182,7 @@ impl Clients {
         packet: &Packet<'_>,
     ) {
         let Some(client) = self.table.get_mut(&id) else { return };
-        if client.held.is_empty() && ticket <= context.core.committed() {
+        if client.held.is_empty() && ticket <= context.core.journal.done() {
             return client.source.send(context.outputs, packet);
         }
         if client.held.len() < MAX_ANSWERS

@@ -148,7 +148,7 @@ impl Clients {
     fn launch(&mut self, context: &mut Context<'_>, id: ConnectionId, flight: Flight) {
         let (tries_left, now) = (self.settings.max_retries, context.now);
         let Some(client) = self.get_mut(id) else { return };
-        let waits = flight.after > context.core.committed();
+        let waits = flight.after > context.core.journal.done();
         let after = if waits { flight.after } else { Ticket(0) };
         client.flight = Some(Flight { after, tries_left, first: now, since: now, ..flight });
         if waits {
@@ -198,7 +198,7 @@ impl Clients {
 
     /// What waited for the store goes out.
     pub(super) fn flush(&mut self, context: &mut Context<'_>, id: ConnectionId) {
-        let done = context.core.committed();
+        let done = context.core.journal.done();
         let Some(client) = self.get_mut(id) else { return };
         while client.held.front().is_some_and(|(ticket, _)| *ticket <= done) {
             if let Some((_, message)) = client.held.pop_front() {

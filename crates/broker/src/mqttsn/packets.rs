@@ -69,7 +69,7 @@ impl MqttSn {
             self.clients.keep_topic(context, id, assigned.id);
         }
         let answer = Packet::RegAck { topic_id: assigned.id, msg_id, code: Code::ACCEPTED };
-        let ticket = context.core.newest_ticket();
+        let ticket = context.core.journal.ticket();
         self.clients.hold(context, id, ticket, &answer);
     }
 
@@ -110,7 +110,7 @@ impl MqttSn {
         let was_released = dup && client.released.contains(&msg_id);
         if qos == Qos::Two && (was_released || context.core.has_inbound(session, msg_id)) {
             // A copy of what was taken already.
-            let ticket = context.core.newest_ticket();
+            let ticket = context.core.journal.ticket();
             return self.clients.hold(context, id, ticket, &Packet::PubRec { msg_id });
         }
         if qos != Qos::Zero && held >= MAX_HELD {
@@ -164,7 +164,7 @@ impl MqttSn {
             }
             client.released.push_back(msg_id);
         }
-        let ticket = context.core.newest_ticket();
+        let ticket = context.core.journal.ticket();
         self.clients.hold(context, id, ticket, &Packet::PubComp { msg_id });
     }
 
@@ -185,7 +185,7 @@ impl MqttSn {
         let message = self.kept_will(context, id).map(|will| will.message).unwrap_or_default();
         let will = topic.map(|topic| Will { message, ..Will::new(topic) });
         let code = self.update_will(context, id, will.as_ref());
-        let ticket = context.core.newest_ticket();
+        let ticket = context.core.journal.ticket();
         self.clients.hold(context, id, ticket, &Packet::WillTopicResp { code });
     }
 
@@ -199,7 +199,7 @@ impl MqttSn {
             // There is no topic that it could be published at.
             None => Code::NOT_SUPPORTED,
         };
-        let ticket = context.core.newest_ticket();
+        let ticket = context.core.journal.ticket();
         self.clients.hold(context, id, ticket, &Packet::WillMsgResp { code });
     }
 

@@ -28,7 +28,7 @@ impl MqttSn {
             Ok((granted, topic_id)) => (granted, topic_id, Code::ACCEPTED),
             Err(code) => (Qos::Zero, 0, code),
         };
-        let ticket = context.core.newest_ticket();
+        let ticket = context.core.journal.ticket();
         self.clients.hold(context, id, ticket, &Packet::SubAck { qos, topic_id, msg_id, code });
     }
 
@@ -74,7 +74,7 @@ impl MqttSn {
         if let (Ok(name), Some(client)) = (name, self.clients.get(id)) {
             context.core.unsubscribe(client.session, &name);
         }
-        let ticket = context.core.newest_ticket();
+        let ticket = context.core.journal.ticket();
         self.clients.hold(context, id, ticket, &Packet::UnsubAck { msg_id });
     }
 

@@ -183,7 +183,7 @@ impl MqttUdp {
 
     /// What waited for the store goes out.
     pub(crate) fn committed(&mut self, context: &mut Context<'_>) {
-        let done = context.core.committed();
+        let done = context.core.journal.done();
         while self.held.front().is_some_and(|held| held.ticket <= done) {
             let Some(Held { listener, number, qos, .. }) = self.held.pop_front() else { return };
             let packet = Packet::PubAck { qos: qos.min(1).min(MAX_QOS) };

@@ -296,7 +296,7 @@ fn radio_silence_is_kept() {
     }
     world.waits(s(3600));
     assert_eq!(world.sent, [""; 0]);
-    assert_eq!((world.broker.core().sessions(), world.taken().len()), (0, 1));
+    assert_eq!((world.broker.core().sizes().sessions, world.taken().len()), (0, 1));
 }
 
 #[test]

@@ -28,8 +28,8 @@ pub(crate) struct Flying {
     pub(crate) number: u64,
     /// It is in the store.
     pub(crate) stored: bool,
-    /// It may leave when this is written: a client that got a message of grade 2 under a number that
-    /// the broker has forgotten would take the next one under it for the same.
+    /// It may leave when this is written: a client that got a message of grade 2 under a number
+    /// that the broker has forgotten would take the next one under it for the same.
     after: Ticket,
     /// It was sent before.
     pub(crate) repeated: bool,

@@ -98,8 +98,8 @@ impl Queue {
         }
     }
 
-    /// Adds one at its end, or, where it may, in the place of an older one of its topic, which comes
-    /// back.
+    /// Adds one at its end, or, where it may, in the place of an older one of its topic, which
+    /// comes back.
     pub(crate) fn push(&mut self, entry: Entry) -> Option<Entry> {
         self.bytes += entry.size_bytes();
         let urgency = entry.publication.urgency;

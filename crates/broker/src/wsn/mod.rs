@@ -130,9 +130,9 @@ impl Wsn {
         let answer =
             if asked.is_get { describe(&self.settings, asked) } else { self.post(context, asked) };
         let durable = context.core.settings().durable && answer.status < 300;
-        let ticket = if durable { context.core.newest_ticket() } else { Ticket(0) };
+        let ticket = if durable { context.core.journal.ticket() } else { Ticket(0) };
         let is_first = self.held.is_empty();
-        if ticket <= context.core.committed() && is_first || self.held.len() >= MAX_HELD {
+        if ticket <= context.core.journal.done() && is_first || self.held.len() >= MAX_HELD {
             context.outputs.answer(answer);
         } else {
             self.held.push_back((ticket, answer));
@@ -141,7 +141,7 @@ impl Wsn {
 
     /// Answers that waited for the store go out.
     pub(crate) fn committed(&mut self, context: &mut Context<'_>) {
-        let done = context.core.committed();
+        let done = context.core.journal.done();
         while let Some((_, answer)) = self.held.pop_front_if(|(ticket, _)| *ticket <= done) {
             context.outputs.answer(answer);
         }

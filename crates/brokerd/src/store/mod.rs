@@ -38,7 +38,6 @@ enum Task {
 
 /// See the module.
 pub(crate) struct Store {
-    // bound: one batch, since the broker gives the next when it has heard of the last.
     tasks: Sender<Task>,
     done: std::cell::RefCell<Option<UnboundedReceiver<Ticket>>>,
     thread: std::cell::RefCell<Option<JoinHandle<()>>>,
@@ -61,6 +60,7 @@ impl Store {
         let mut connection = Connection::open(&path).map_err(|error| broken(&error))?;
         prepare(&mut connection).map_err(|error| broken(&error))?;
         let changes = read::read(&connection).map_err(|error| broken(&error))?;
+        // bound: one batch, since the broker gives the next when it has heard of the last.
         let (tasks, inbox) = channel();
         // bound: as many as batches, of which there is one at a time.
         let (tell, done) = unbounded_channel();
@@ -80,6 +80,7 @@ impl Store {
 
     /// Where it is told what has been written; can be taken once.
     pub(crate) fn done(&self) -> Done {
+        // bound: nothing is ever sent.
         let (_, empty) = unbounded_channel();
         Done { tickets: self.done.borrow_mut().take().unwrap_or(empty).into() }
     }
@@ -181,19 +182,6 @@ pub(crate) fn seed(directory: &Path) -> Result<u64, Error> {
         }
         Err(error) => Err(broken(error)),
     }
-}
-
-/// What few messages have, but for bytes.
-#[derive(serde::Serialize, serde::Deserialize, Default)]
-#[serde(default)]
-struct Extras {
-    content_type: Option<String>,
-    reply_to: Option<String>,
-    properties: Vec<(String, String)>,
-    priority: Option<u8>,
-    message_id: Option<String>,
-    created_ms: Option<u64>,
-    via: Vec<String>,
 }
 
 #[cfg(test)]

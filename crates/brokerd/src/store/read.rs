@@ -8,8 +8,9 @@ use broker::{Change, Details, Form, Grade, Protocol, Publication, Subscription};
 use bytes::Bytes;
 use proto::urgency::Urgency;
 use rusqlite::{Connection, Row};
+use serde_json::Value;
 
-use super::{Extras, client_of};
+use super::client_of;
 
 /// All that is there, in an order in which it can be applied.
 pub(super) fn read(db: &Connection) -> rusqlite::Result<Vec<Change>> {
@@ -74,21 +75,31 @@ fn message(row: &Row<'_>) -> rusqlite::Result<Change> {
     publication.urgency = Urgency::new(row.get("urgency")?).unwrap_or(Urgency::DEFAULT);
     let details: Option<String> = row.get("details")?;
     if let Some(details) = details {
-        let extras: Extras = serde_json::from_str(&details).unwrap_or_default();
+        let extras: Value = serde_json::from_str(&details).unwrap_or_default();
         let bytes = |bytes: Option<Vec<u8>>| bytes.map(Bytes::from);
         publication.details = Some(Box::new(Details {
-            content_type: extras.content_type,
-            reply_to: extras.reply_to,
             correlation: bytes(row.get("correlation")?),
-            properties: extras.properties,
-            priority: extras.priority,
-            message_id: extras.message_id,
-            created_ms: extras.created_ms,
-            via: extras.via,
             original: bytes(row.get("original")?),
+            ..details_of(&extras)
         }));
     }
     Ok(Change::Message(Arc::new(publication)))
+}
+
+fn details_of(extras: &Value) -> Details {
+    let text = |name: &str| extras[name].as_str().map(str::to_owned);
+    let list = |name: &str| extras[name].as_array().into_iter().flatten();
+    let pair = |pair: &Value| Some((pair[0].as_str()?.to_owned(), pair[1].as_str()?.to_owned()));
+    Details {
+        content_type: text("content_type"),
+        reply_to: text("reply_to"),
+        properties: list("properties").filter_map(pair).collect(),
+        priority: extras["priority"].as_u64().and_then(|number| u8::try_from(number).ok()),
+        message_id: text("message_id"),
+        created_ms: extras["created_ms"].as_u64(),
+        via: list("via").filter_map(|node| node.as_str().map(str::to_owned)).collect(),
+        ..Details::default()
+    }
 }
 
 fn session(row: &Row<'_>) -> rusqlite::Result<Option<Change>> {

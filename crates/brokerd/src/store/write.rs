@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use broker::{Change, Form, Publication, Subscription};
 use rusqlite::{Connection, Transaction, params};
+use serde_json::json;
 
-use super::{Extras, name_of};
+use super::name_of;
 
 /// Writes changes, all or none.
 pub(super) fn write(connection: &mut Connection, changes: &[Change]) -> rusqlite::Result<()> {
@@ -70,17 +71,18 @@ fn apply(db: &Transaction<'_>, change: &Change) -> rusqlite::Result<()> {
 
 fn message(db: &Transaction<'_>, publication: &Publication) -> rusqlite::Result<()> {
     let details = publication.details.as_deref();
-    let extras = details.map(|details| Extras {
-        content_type: details.content_type.clone(),
-        reply_to: details.reply_to.clone(),
-        properties: details.properties.clone(),
-        priority: details.priority,
-        message_id: details.message_id.clone(),
-        created_ms: details.created_ms,
-        via: details.via.clone(),
+    let extras = details.map(|details| {
+        let extras = json!({
+            "content_type": details.content_type,
+            "reply_to": details.reply_to,
+            "properties": details.properties,
+            "priority": details.priority,
+            "message_id": details.message_id,
+            "created_ms": details.created_ms,
+            "via": details.via,
+        });
+        extras.to_string()
     });
-    let extras = extras.map(|extras| serde_json::to_string(&extras)).transpose();
-    let extras = extras.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     let form = match publication.form {
         Form::Bytes => 0,
         Form::Text => 1,

@@ -38,8 +38,8 @@ impl Marks {
 ///
 /// # Errors
 ///
-/// [`Error::Caller`] for what no packet can say: properties or reason codes that it cannot have, the
-/// packet identifier 0, no filters, an AUTH before MQTT 5; [`Error::Limit`] where a part is too
+/// [`Error::Caller`] for what no packet can say: properties or reason codes that it cannot have,
+/// the packet identifier 0, no filters, an AUTH before MQTT 5; [`Error::Limit`] where a part is too
 /// long. `out` is then as it was.
 pub fn encode(packet: &Packet, version: Version, out: &mut Vec<u8>) -> Result<(), Error> {
     let before = out.len();

@@ -97,7 +97,7 @@ impl Host {
         exchange.alternate = alternate;
         if wish.durable {
             let (key, value) = (storing::key_of_exchange(name), storing::of_exchange(&exchange));
-            context.core.keep(Protocol::Amqp091, key, Some(value));
+            context.core.journal.keep(Protocol::Amqp091, key, Some(value));
         }
         self.exchanges.insert(name.into(), exchange);
         Ok(())
@@ -124,7 +124,7 @@ impl Host {
     fn remove_exchange(&mut self, context: &mut Context<'_>, name: &str) {
         let Some(exchange) = self.exchanges.remove(name) else { return };
         if exchange.durable {
-            context.core.keep(Protocol::Amqp091, storing::key_of_exchange(name), None);
+            context.core.journal.keep(Protocol::Amqp091, storing::key_of_exchange(name), None);
         }
         for binding in exchange.bindings() {
             self.forget_binding(context, name, exchange.durable, binding);
@@ -210,7 +210,7 @@ impl Host {
         if is_stored {
             let arguments = sorted(wish.arguments);
             let value = storing::of_queue(wish.auto_delete, &arguments);
-            context.core.keep(Protocol::Amqp091, storing::key_of_queue(&name), Some(value));
+            context.core.journal.keep(Protocol::Amqp091, storing::key_of_queue(&name), Some(value));
         }
         self.insert_queue(name.clone(), queue, is_stored);
         Ok(Declared { name, messages: 0, consumers: 0 })
@@ -277,7 +277,7 @@ impl Host {
             self.exclusive.remove(&(owner, name.clone()));
         }
         if slot.is_stored {
-            context.core.keep(Protocol::Amqp091, storing::key_of_queue(&name), None);
+            context.core.journal.keep(Protocol::Amqp091, storing::key_of_queue(&name), None);
         }
         self.cancelled.extend(queue.consumers);
         self.remove_target(context, &Target::Queue(name));
@@ -325,7 +325,7 @@ impl Host {
         if known.durable && is_target_stored {
             let key = storing::key_of_binding(source, &binding);
             let value = storing::of_binding(source, &binding);
-            context.core.keep(Protocol::Amqp091, key, Some(value));
+            context.core.journal.keep(Protocol::Amqp091, key, Some(value));
         }
         known.bind(binding.clone());
         let arguments = Table::decode(&binding.arguments).unwrap_or_default();
@@ -388,7 +388,7 @@ impl Host {
     ) {
         if is_source_durable {
             let key = storing::key_of_binding(source, binding);
-            context.core.keep(Protocol::Amqp091, key, None);
+            context.core.journal.keep(Protocol::Amqp091, key, None);
         }
     }
 }

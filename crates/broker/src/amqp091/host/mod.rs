@@ -225,7 +225,7 @@ fn forget(context: &mut Context<'_>, queue: &str, entry: &Entry) {
 }
 
 fn forget_number(context: &mut Context<'_>, queue: &str, number: u64) {
-    context.core.keep(Protocol::Amqp091, storing::key_of_message(queue, number), None);
+    context.core.journal.keep(Protocol::Amqp091, storing::key_of_message(queue, number), None);
 }
 
 /// Tells that a message has ended without delivery.

@@ -143,7 +143,7 @@ impl Host {
         let id = self.id_of(name)?;
         let size_bytes = message.size_bytes();
         let Slot { queue, is_stored, .. } = self.queues.get_mut(name)?;
-        let is_kept = *is_stored && message.persistent && context.core.is_durable();
+        let is_kept = *is_stored && message.persistent && context.core.journal.is_durable();
         let is_full = self.held_bytes + size_bytes > context.core.settings().max_total_bytes;
         let pushed = match is_full {
             true => Pushed::Refused { to_dead_letters: false },
@@ -159,11 +159,11 @@ impl Host {
                 if is_kept {
                     let key = storing::key_of_message(name, entry.position.number);
                     let value = storing::of_message(&entry);
-                    context.core.keep(Protocol::Amqp091, key, Some(value));
+                    context.core.journal.keep(Protocol::Amqp091, key, Some(value));
                 }
                 self.refresh(&id);
                 self.set_ready(&id);
-                Some(if is_kept { context.core.ticket() } else { Ticket(0) })
+                Some(if is_kept { context.core.journal.ticket() } else { Ticket(0) })
             }
             Pushed::Refused { to_dead_letters } => {
                 let entry = Entry::unqueued(message.clone());

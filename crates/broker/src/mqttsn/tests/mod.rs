@@ -200,7 +200,7 @@ impl World {
     }
 
     fn sessions(&self) -> usize {
-        self.broker.core().sessions()
+        self.broker.core().sizes().sessions
     }
 }
 

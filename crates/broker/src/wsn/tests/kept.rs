@@ -9,7 +9,7 @@ fn durable() -> Bench {
 impl Bench {
     /// What the store gets, which then has it.
     fn persist(&mut self, stored: &mut Vec<Change>) {
-        while let Some((ticket, changes)) = self.core.next_batch() {
+        while let Some((ticket, changes)) = self.core.journal.next_batch() {
             stored.extend(changes);
             self.core.persisted(ticket);
             self.does(|wsn, context| wsn.committed(context));
@@ -28,7 +28,7 @@ impl Bench {
         };
         self.does(|wsn, context| wsn.ask(context, &asked));
         let is_held = self.answers.is_empty();
-        assert_eq!(is_held, self.core.committed() < self.core.newest_ticket());
+        assert_eq!(is_held, self.core.journal.done() < self.core.journal.ticket());
         self.persist(stored);
         let answer = self.answers.pop().expect("an answer");
         assert!(answer.status < 300, "{answer:?}");

@@ -40,7 +40,7 @@ fn messages_wait_for_who_asks() {
     bench.good(&one, "<n:ResumeSubscription/>");
     assert_eq!(get(&mut bench, &point, ""), ["<late/>"]);
     bench.good(&point, "<n:DestroyPullPoint/>");
-    assert_eq!(bench.core.sessions(), 0);
+    assert_eq!(bench.core.sizes().sessions, 0);
     bench.bad(&point, "<n:GetMessages/>", "ResourceUnknown");
     bench.bad(&point, "<n:DestroyPullPoint/>", "ResourceUnknown");
     bench.bad(&one, "<n:Unsubscribe/>", "ResourceUnknown");

@@ -127,7 +127,7 @@ fn a_paused_subscription_gets_all_of_it_when_it_goes_on() {
     bench.publish("a", "<n>2</n>");
     assert!(bench.posts.is_empty());
     bench.bad(&path, "<n:Unsubscribe/>", "ResourceUnknown");
-    assert_eq!(bench.core.sessions(), 0);
+    assert_eq!(bench.core.sizes().sessions, 0);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_subscription_ends_at_its_time_unless_it_is_renewed() {
     bench.posted(Some(200));
     bench.pass(Duration::from_secs(1));
     bench.bad(&path, renew, "ResourceUnknown");
-    assert_eq!(bench.core.sessions(), 0);
+    assert_eq!(bench.core.sizes().sessions, 0);
     for time in ["2000-01-01T00:00:00Z", "P1Y", "-PT1S"] {
         let time = format!("<n:InitialTerminationTime>{time}</n:InitialTerminationTime>");
         let request = subscribe(CONSUMER, "a", "", &time);

@@ -112,7 +112,7 @@ fn faults_have_the_detail_of_their_standard() {
     }
     let text = bench.bad("/", &subscribe(CONSUMER, "", "<q:Mine xmlns:q='urn:q'/>", ""), "Filter");
     assert!(text.contains("<f:UnknownFilter xmlns:n=\"urn:q\">n:Mine</f:UnknownFilter>"), "{text}");
-    assert_eq!(bench.core.sessions(), 0);
+    assert_eq!(bench.core.sizes().sessions, 0);
     let (_, text) = bench.ask("/", "<n:Bogus/>");
     assert!(text.contains(">wsa:ActionNotSupported<"), "{text}");
     for request in ["", "<n:Subscribe/>", "<n:Notify/>", "<n:CreatePullPoint/><n:CreatePullPoint/>"]

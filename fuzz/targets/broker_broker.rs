@@ -11,7 +11,8 @@ use libfuzzer_sys::fuzz_target;
 
 /// Connections at once.
 const MAX_CONNECTIONS: u64 = 4;
-/// Bytes that one connection is given in answer to one input: what it may have unsent, and a packet.
+/// Bytes that one connection is given in answer to one input: what it may have unsent, and a
+/// packet.
 const MAX_GIVEN_BYTES: usize = 256 << 10;
 
 fuzz_target!(|data: &[u8]| {
@@ -26,7 +27,8 @@ fuzz_target!(|data: &[u8]| {
         durable: data.first().is_some_and(|byte| byte & 1 == 1),
         ..Settings::default()
     };
-    let mqtt = MqttSettings { max_packet_bytes: 4096, receive_maximum: 8, ..MqttSettings::default() };
+    let mut mqtt = MqttSettings::default();
+    (mqtt.max_packet_bytes, mqtt.receive_maximum) = (4096, 8);
     let mut broker = Broker::new(settings.clone(), mqtt);
     let mut now = Duration::from_secs(1 << 30);
     let mut open: BTreeMap<ConnectionId, usize> = BTreeMap::new();
@@ -35,7 +37,8 @@ fuzz_target!(|data: &[u8]| {
     while let [action, len, after @ ..] = rest {
         let (bytes, after) = after.split_at(after.len().min(usize::from(*len)));
         rest = after;
-        let connection = ConnectionId(last.saturating_sub(u64::from(action >> 3) % MAX_CONNECTIONS));
+        let back = u64::from(action >> 3) % MAX_CONNECTIONS;
+        let connection = ConnectionId(last.saturating_sub(back));
         let input = match action & 7 {
             0 if (open.len() as u64) < MAX_CONNECTIONS => {
                 last += 1;
@@ -87,8 +90,8 @@ fuzz_target!(|data: &[u8]| {
         }
         assert!(given <= MAX_GIVEN_BYTES * (1 + open.len()), "{given} bytes for one input");
         let core = broker.core();
-        assert!(core.sessions() <= settings.max_sessions);
-        assert!(core.retained().0 <= settings.max_retained + 32);
-        assert!(core.retained().1 <= settings.max_retained_bytes + (64 << 10));
+        assert!(core.sizes().sessions <= settings.max_sessions);
+        assert!(core.sizes().retained <= settings.max_retained + 32);
+        assert!(core.sizes().retained_bytes <= settings.max_retained_bytes + (64 << 10));
     }
 });

@@ -1,0 +1,123 @@
+//! Requests of WS-Notification to consumers.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use broker::{Post, Posted};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::{Request, header};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+/// Longest body of an answer that is read, in bytes.
+const MAX_BODY_BYTES: usize = 4 << 20;
+/// How long a consumer may take for all of its answer.
+const POST_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Makes a request to a consumer, and tells what came of it.
+pub(crate) async fn post(post: Post, consumers: Rc<Consumers>) -> Posted {
+    let (id, url) = (post.id, post.url.clone());
+    let made = tokio::time::timeout(POST_PATIENCE, make(post, &consumers)).await;
+    match made {
+        Ok(Ok((status, body))) => Posted { id, status: Some(status), body },
+        Ok(Err(error)) => {
+            tracing::info!(url, %error, "a consumer was not reached");
+            Posted { id, status: None, body: Bytes::new() }
+        }
+        Err(_) => {
+            tracing::info!(url, "a consumer took over {} s", POST_PATIENCE.as_secs());
+            Posted { id, status: None, body: Bytes::new() }
+        }
+    }
+}
+
+async fn make(post: Post, consumers: &Consumers) -> io::Result<(u16, Bytes)> {
+    let broken = |error: &dyn std::fmt::Display| io::Error::other(error.to_string());
+    let uri: hyper::Uri = post.url.parse().map_err(|error| broken(&error))?;
+    if uri.scheme_str() != Some("http") {
+        return Err(io::Error::other("only http consumers are reached"));
+    }
+    let host = uri.host().ok_or_else(|| io::Error::other("no host in its address"))?;
+    let port = uri.port_u16().unwrap_or(80);
+    let stream = consumers.dial(host, port).await?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| broken(&error))?;
+    let driving = tokio::task::spawn_local(connection);
+    let target = uri.path_and_query().map_or("/", |target| target.as_str());
+    let mut request = Request::post(target)
+        .header(header::HOST, uri.authority().map_or(host, |authority| authority.as_str()))
+        .header(header::CONTENT_TYPE, &post.content_type)
+        .header(header::CONNECTION, "close");
+    if let Some(action) = &post.soap_action {
+        request = request.header("SOAPAction", action);
+    }
+    let request = request.body(Full::<Bytes>::from(post.body)).map_err(|error| broken(&error))?;
+    let answer = sender.send_request(request).await.map_err(|error| broken(&error))?;
+    let status = answer.status().as_u16();
+    let body = Limited::new(answer.into_body(), MAX_BODY_BYTES).collect().await;
+    driving.abort();
+    Ok((status, body.map(|body| body.to_bytes()).unwrap_or_default()))
+}
+
+/// Whom the broker makes requests to: whoever subscribes names an address that he may not be able
+/// to reach himself.
+#[derive(Debug, Default)]
+pub(crate) struct Consumers {
+    /// Hosts: a name or an address, `*.domain`, or `*`. None: loopback addresses alone.
+    hosts: Vec<String>,
+}
+
+impl Consumers {
+    pub(crate) fn new(hosts: Vec<String>) -> Self {
+        Self { hosts }
+    }
+
+    /// A connection to a host that is allowed: by name, or as each of its addresses is loopback.
+    async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
+        let bare = host.trim_matches(['[', ']']);
+        let addresses: Vec<SocketAddr> = tokio::net::lookup_host((bare, port)).await?.collect();
+        let is_named = self.hosts.iter().any(|allowed| fits(allowed, bare));
+        let is_own = |ip: IpAddr| ip.to_canonical().is_loopback();
+        if !is_named && !addresses.iter().all(|address| is_own(address.ip())) {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!("{host} is no consumer that may be reached: add it to wsn_consumers"),
+            ));
+        }
+        TcpStream::connect(&*addresses).await
+    }
+}
+
+fn fits(allowed: &str, host: &str) -> bool {
+    match allowed.strip_prefix("*.") {
+        _ if allowed == "*" => true,
+        Some(domain) => {
+            host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.') && rest.len() > 1)
+        }
+        None => allowed.eq_ignore_ascii_case(host),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consumers_are_named_by_host_domain_or_all() {
+        for (allowed, host, is_fine) in [
+            ("*", "a.example", true),
+            ("a.example", "A.example", true),
+            ("*.example", "a.example", true),
+            ("*.example", "example", false),
+            ("*.example", ".example", false),
+            ("*.example", "badexample", false),
+            ("10.0.0.1", "10.0.0.2", false),
+        ] {
+            assert_eq!(fits(allowed, host), is_fine, "{allowed} {host}");
+        }
+    }
+}
