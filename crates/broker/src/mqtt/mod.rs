@@ -104,7 +104,11 @@ impl Mqtt {
             connection: Some(id),
             why: format!("{who}: {refused}"),
         });
-        self.disconnect(context, id, refused.reason, Some(refused.what));
+        let is_open =
+            self.connections.get(&id).is_some_and(|it| matches!(it.phase, Phase::Open(_)));
+        // Not every reason is one that a DISCONNECT can have.
+        let reason = if is_open { refused.disconnect_reason() } else { refused.reason };
+        self.disconnect(context, id, reason, Some(refused.what));
     }
 
     /// Ends a connection from this side; the client's will stands (MQTT 5 §3.14.4).
