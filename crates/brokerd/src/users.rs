@@ -99,8 +99,8 @@ impl Users {
 
 impl Check {
     /// The answer, if it is there; otherwise it takes [`Check::run`].
-    pub(crate) fn at_once(self) -> Result<Result<Option<Arc<str>>, ()>, Self> {
-        self.known.clone().ok_or(self)
+    pub(crate) fn at_once(self) -> Result<Result<Option<Arc<str>>, ()>, Box<Self>> {
+        self.known.clone().ok_or_else(|| Box::new(self))
     }
 
     /// The answer.

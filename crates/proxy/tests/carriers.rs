@@ -6,6 +6,7 @@
 mod common;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -44,10 +45,10 @@ impl Datagrams {
             loop {
                 let (len, from) = front.recv_from(&mut room).await.unwrap();
                 log.lock().unwrap().push(room[..len].to_vec());
-                if !backs.contains_key(&from) {
+                if let Entry::Vacant(vacant) = backs.entry(from) {
                     let back = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
                     back.connect(gateway).await.unwrap();
-                    backs.insert(from, Arc::clone(&back));
+                    vacant.insert(Arc::clone(&back));
                     let (front, count) = (Arc::clone(&front), Arc::clone(&count));
                     returns.spawn(async move {
                         let mut room = [0; MAX_BYTES];

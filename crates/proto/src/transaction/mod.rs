@@ -51,8 +51,8 @@ pub const MAX_DATAGRAM_BYTES: usize = crate::burst::MAX_DATAGRAM_BYTES;
 /// Bytes of a message that leave before the peer has answered (RFC 7959 §2.2).
 pub const BLOCK_BYTES: usize = 1024;
 
-const _: () = assert!(MAX_EXCHANGES as usize <= crate::coap::transfer::MAX_UPLOADS_PER_PEER);
-const _: () = assert!(2 * MAX_EXCHANGES as usize <= crate::coap::transfer::MAX_SERVED_PER_PEER);
+const _: () = assert!(MAX_EXCHANGES <= crate::coap::transfer::MAX_UPLOADS_PER_PEER as u64);
+const _: () = assert!(2 * MAX_EXCHANGES <= crate::coap::transfer::MAX_SERVED_PER_PEER as u64);
 
 /// What carriers over datagrams of CoAP can do.
 pub const COAP_ABILITIES: Abilities = Abilities {
