@@ -86,7 +86,7 @@ impl World {
         let (connection, protocol) = (ConnectionId(client), Protocol::Amqp);
         self.input(Input::Connected { connection, protocol, certified: None });
         self.send(client, &Header::Amqp.header());
-        let container = ["c", "d"][usize::from(client % 2 == 0)];
+        let container = ["c", "d"][usize::from(client.is_multiple_of(2))];
         self.frame(client, &Performative::Open(Box::new(Open::new(container))), b"");
         let begin = Begin {
             remote_channel: None,
@@ -235,7 +235,7 @@ fuzz_target!(|data: &[u8]| {
             }
             _ => act(&mut world, client, kind, names, bytes),
         }
-        assert!(world.broker.core().sessions() <= MAX_SESSIONS);
+        assert!(world.broker.core().sizes().sessions <= MAX_SESSIONS);
     }
     let mut again = World::new();
     let unknown = again.broker.restore(world.now, world.changes);

@@ -255,7 +255,7 @@ fuzz_target!(|data: &[u8]| {
             }
         }
         // Each client's, and that of the bridge.
-        assert!(world.broker.core().sessions() <= clients.len() + 1);
+        assert!(world.broker.core().sizes().sessions <= clients.len() + 1);
     }
     let mut again = World::new();
     let unknown = again.broker.restore(world.now, world.changes);

@@ -93,6 +93,6 @@ fuzz_target!(|data: &[u8]| {
         }
         assert!(outputs < MAX_OUTPUTS);
         assert!(broker.core().counts().connected <= MAX_CLIENTS as u64);
-        assert!(broker.core().sessions() <= MAX_SESSIONS);
+        assert!(broker.core().sizes().sessions <= MAX_SESSIONS);
     }
 });

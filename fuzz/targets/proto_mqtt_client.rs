@@ -73,7 +73,7 @@ fn packet(with: u8, bytes: &[u8]) -> Packet {
         6 => Packet::UnsubAck(UnsubAck { id, reasons, ..UnsubAck::default() }),
         7 => Packet::PingResp,
         8 => Packet::Disconnect(Disconnect::default()),
-        _ => Packet::Publish(publish(with << 2 | with >> 6, bytes)),
+        _ => Packet::Publish(publish(with.rotate_left(2), bytes)),
     }
 }
 
