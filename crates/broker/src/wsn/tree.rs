@@ -103,8 +103,8 @@ impl<'a> Tree<'a> {
     /// Reads a document.
     ///
     /// # Errors
-    /// What is not well-formed, with its offset; document types; more than [`MAX_DEPTH`] levels or
-    /// [`MAX_NODES`] nodes.
+    /// What is not well-formed, with its offset; document types; more than 100 levels or
+    /// 131,072 nodes.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
         let limits = Limits { depth: MAX_DEPTH, table_bytes: MAX_TABLE_BYTES, ..Limits::default() };
         let document = Node {

@@ -34,7 +34,7 @@ pub enum Error {
         /// What was found or is missing.
         what: String,
     },
-    /// The evaluation was ended at [`MAX_STEPS`].
+    /// The evaluation was ended after 1,048,576 steps.
     Budget,
 }
 

@@ -8,7 +8,7 @@ use crate::amqp::types::{Fields, FieldsWriter, Map, Reader, Symbol, required};
 /// What went wrong (AMQP 1.0 Part 2 §2.8.14).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ErrorInfo {
-    /// Its name, of [`condition`] or of somebody else's.
+    /// Its name, of those in the clause or of somebody else's.
     pub condition: Symbol,
     /// Words for people.
     pub description: Option<String>,
