@@ -469,8 +469,13 @@ proptest! {
             prop_assert!(world.step(Duration::from_secs(200)));
         }
         prop_assume!(world.lost_at[EDGE].is_none());
+        let places = world.ends[EDGE].peer().map_or(0, |peer| peer.max_exchanges);
+        let until = world.now + Duration::from_secs(600);
         for (at, (bytes, pause)) in bodies.iter().enumerate() {
             let exchange = at as u64 + 1;
+            while world.ends[EDGE].open_exchanges() as u64 >= places && world.step(until) {
+                answers(&mut world, &mut seen);
+            }
             world.send(EDGE, head(exchange, *bytes == 0));
             if *bytes > 0 {
                 world.send(EDGE, data(exchange, vec![1; *bytes], true));

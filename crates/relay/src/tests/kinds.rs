@@ -146,14 +146,17 @@ fn what_a_kind_cannot_take_goes_by_another_or_waits_for_it() {
     let (_, outputs) = puts(&mut relay, ms(202), b"more than ten bytes");
     assert_eq!(is_by(&outputs, &mut peers), [0, 1]);
     // It says so before.
-    for (length, by) in [("10", [1, 0]), ("11", [0, 1])] {
+    for (at, length, by) in [(203, "10", [1, 0]), (403, "11", [0, 1])] {
         let (exchange, fields) = (relay.next_exchange(), [("content-length", length)]);
-        relay.handle_input(ms(203), local(exchange, request("PUT", &fields), false));
+        relay.handle_input(ms(at), local(exchange, request("PUT", &fields), false));
+        let bytes = Bytes::from_static(b"begin");
+        relay.handle_input(ms(at), Input::Data { exchange, bytes });
+        relay.handle_input(ms(at + 100), Input::Wake);
         assert_eq!(is_by(&drain(&mut relay), &mut peers), by, "{length}");
     }
-    relay.handle_input(ms(300), Input::CarrierDown { carrier: SECOND, reason: "cut".into() });
+    relay.handle_input(ms(600), Input::CarrierDown { carrier: SECOND, reason: "cut".into() });
     drain(&mut relay);
-    let (_, outputs) = asks(&mut relay, ms(301), "CONNECT", false);
+    let (_, outputs) = asks(&mut relay, ms(601), "CONNECT", false);
     assert_eq!(is_by(&outputs, &mut peers), [0, 0]);
     let ends = outputs.iter().any(|output| matches!(output, Output::Abort { .. }));
     assert!(!ends, "it waits for the other: {outputs:?}");
