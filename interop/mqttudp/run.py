@@ -184,8 +184,15 @@ def of_acknowledgements(air, there):
         packet.send()
     good = came and (came.topic, came.payload, came.qos) == ("up/acked", b"x", 1)
     check("a publication that wants a PUBACK has level 1", good, came)
-    check("and gets one for its number", acked and acked.reply_to == 77, acked and acked.__dict__)
+    told = came and getattr(came.properties, "UserProperty", [("", "")])[0][0]
+    check("a sender's address is told where that is allowed", told == "source", told)
+    check("it gets one for its number", acked and acked.reply_to == 77, acked and acked.__dict__)
     check("its copy is not published again", there.take(SILENCE_S) is None)
+    packet.pkt_id, packet.value = 76, "older"
+    packet.set_qos(0)
+    with contextlib.redirect_stdout(None):
+        packet.send()
+    check("nor what is older", there.take(SILENCE_S) is None)
     while air.take(udp.PacketType.Publish, SILENCE_S):
         pass
 
@@ -230,7 +237,7 @@ def main():
     with broker() as there:
         of_publications(air, there)
         of_questions(air)
-    with broker("acknowledges = true\n") as there:
+    with broker("acknowledges = true\ntells_source = true\n") as there:
         of_acknowledgements(air, there)
     with broker("one_way = true\n") as there:
         of_silence(air, there)
