@@ -123,13 +123,13 @@ pub(super) fn properties(now: Duration, publication: &Publication, is_retained: 
     let left_ms = publication.deadline.map(|deadline| deadline.saturating_sub(now).as_millis());
     let expiration = left_ms.map(|ms| ms.min(u32::MAX.into()).to_string());
     let reply_to = details.reply_to.as_deref().and_then(reply_to);
-    let correlation = details.correlation.as_ref();
+    let correlation = crate::amqp::correlation_text(publication);
     let properties = Properties {
         content_type: short(details.content_type.as_deref()),
         headers: (!headers.as_table().is_empty()).then(|| headers.as_table()),
         delivery_mode: Some(if is_durable { 2 } else { 1 }),
         priority: details.priority,
-        correlation_id: short(correlation.and_then(|id| std::str::from_utf8(id).ok())),
+        correlation_id: short(correlation.as_deref()),
         reply_to: short(reply_to.as_deref()),
         expiration: expiration.as_deref(),
         message_id: short(details.message_id.as_deref()),
