@@ -7,6 +7,7 @@
 
 mod address;
 mod cbor;
+mod classic;
 mod connection;
 mod correlation;
 mod deliver;

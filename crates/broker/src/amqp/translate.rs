@@ -12,6 +12,7 @@ use proto::amqp::types::{Map, Symbol, Value};
 
 use super::address::{self, REPLY};
 use super::cbor;
+use super::classic;
 use super::correlation;
 use super::selector::{Fields, Operand, Selector};
 use crate::core::Delivery;
@@ -190,7 +191,7 @@ pub(super) fn message(
     }
     let empty = Details::default();
     let details = details.unwrap_or(&empty);
-    let (properties, application) = said(publication, details);
+    let (mut properties, mut application) = said(publication, details);
     let body = Body::Data(vec![publication.payload.clone()]);
     let mut annotations = Map::new();
     let names = details.properties.iter().map(|(name, _)| name);
@@ -198,6 +199,13 @@ pub(super) fn message(
         let all = details.properties.iter().flat_map(|(name, value)| [name, value]);
         let all = all.map(|it| Value::string(it)).collect();
         annotations.push((Value::symbol(ALL_PROPERTIES), Value::List(all)));
+    }
+    if let (Protocol::Amqp091, Some(original)) = (publication.protocol, &details.original) {
+        let classic = classic::of(original);
+        application = classic.application;
+        annotations.extend(classic.annotations);
+        properties.content_encoding = classic.content_encoding;
+        properties.group_id = classic.group_id;
     }
     if delivery.retain {
         annotations.push((Value::symbol(RETAIN), Value::Bool(true)));
