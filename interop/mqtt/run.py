@@ -26,6 +26,12 @@ LONGWIRE, WORK = os.environ["LONGWIRE"], pathlib.Path(os.environ["WORK"])
 MAX_START_S, MAX_STEP_S, MAX_SUITE_S = 10, 20, 300
 # What a broker started anew after a kill has to have kept.
 DURABLE = 500
+# Tests of paho.mqtt.golang that know no broker, and give goroutines a millisecond to run: on a busy
+# machine one that fails is run again by itself.
+OF_CLIENT_ALONE = {
+    "Test_BasicStatusOperations", "Test_AdvancedStatusOperations", "Test_AbortedConnection",
+    "Test_AbortedReConnection", "Test_ConnectionLostDuringConnect",
+}
 FAILED = []
 
 
@@ -313,6 +319,13 @@ kill $broker
     subprocess.run(["unshare", "--map-root-user", "-n", "sh", "-c", script], timeout=MAX_SUITE_S, check=False)
     log = (WORK / "golang.log").read_text(errors="replace")
     passed, failed = len(re.findall(r"(?m)^--- PASS", log)), re.findall(r"(?m)^--- FAIL: (\S+)", log)
+    for name in OF_CLIENT_ALONE.intersection(failed):
+        alone = subprocess.run(
+            [WORK / "golang/judge", "-test.run", f"^{name}$"], timeout=MAX_STEP_S, capture_output=True, check=False,
+        )
+        if alone.returncode == 0:
+            failed.remove(name)
+            passed += 1
     check(f"paho.mqtt.golang: {passed} tests pass", passed == 119 and not failed, failed)
     with Broker("--mqtt", "127.0.0.1:0") as broker:
         tests = subprocess.run(
