@@ -26,6 +26,12 @@ LONGWIRE, WORK = os.environ["LONGWIRE"], pathlib.Path(os.environ["WORK"])
 MAX_START_S, MAX_STEP_S, MAX_SUITE_S = 10, 20, 300
 # What a broker started anew after a kill has to have kept.
 DURABLE = 500
+# Tests of paho.mqtt.golang that know no broker, and give goroutines a millisecond to run: on a busy
+# machine one that fails is run again by itself.
+OF_CLIENT_ALONE = {
+    "Test_BasicStatusOperations", "Test_AdvancedStatusOperations", "Test_AbortedConnection",
+    "Test_AbortedReConnection", "Test_ConnectionLostDuringConnect",
+}
 FAILED = []
 
 
@@ -156,17 +162,18 @@ def properties(port):
 
 
 def mosquitto(port):
+    probe = Client(port, "probe")
+    # It says to nobody that it has subscribed, but what is retained comes with that.
+    probe.publish("m/there", "x", 1, retain=True)
     sub = subprocess.Popen(
-        ["mosquitto_sub", "-p", str(port), "-V", "5", "-q", "2", "-t", "m/+", "-C", "3", "-F", "%t %q %p"],
+        ["mosquitto_sub", "-p", str(port), "-V", "5", "-q", "2", "-t", "m/+", "-C", "4", "-F", "%t %q %p"],
         stdout=subprocess.PIPE, text=True,
     )
-    probe = Client(port, "probe")
-    # Until it is there, since it says so to nobody.
-    seen, until = "", time.monotonic() + MAX_STEP_S
-    probe.subscribe("$SYS/broker/subscriptions/count")
-    while seen != b"2" and time.monotonic() < until:
-        with contextlib.suppress(queue.Empty):
-            seen = probe.came.get(timeout=1).payload
+    timer = threading.Timer(MAX_STEP_S, sub.kill)
+    timer.start()
+    first = sub.stdout.readline()
+    timer.cancel()
+    check("mosquitto_sub gets what is retained", first == "m/there 1 x\n", first)
     for qos in range(3):
         subprocess.run(
             ["mosquitto_pub", "-p", str(port), "-q", str(qos), "-t", f"m/{qos}", "-m", "x"],
@@ -312,6 +319,13 @@ kill $broker
     subprocess.run(["unshare", "--map-root-user", "-n", "sh", "-c", script], timeout=MAX_SUITE_S, check=False)
     log = (WORK / "golang.log").read_text(errors="replace")
     passed, failed = len(re.findall(r"(?m)^--- PASS", log)), re.findall(r"(?m)^--- FAIL: (\S+)", log)
+    for name in OF_CLIENT_ALONE.intersection(failed):
+        alone = subprocess.run(
+            [WORK / "golang/judge", "-test.run", f"^{name}$"], timeout=MAX_STEP_S, capture_output=True, check=False,
+        )
+        if alone.returncode == 0:
+            failed.remove(name)
+            passed += 1
     check(f"paho.mqtt.golang: {passed} tests pass", passed == 119 and not failed, failed)
     with Broker("--mqtt", "127.0.0.1:0") as broker:
         tests = subprocess.run(
@@ -328,7 +342,7 @@ kill $broker
 
 
 def main():
-    with Broker("--mqtt", "127.0.0.1:0", "--ws", "127.0.0.1:0", "--config", str(sys_config())) as broker:
+    with Broker("--mqtt", "127.0.0.1:0", "--ws", "127.0.0.1:0") as broker:
         basics(broker.ports["mqtt"])
         basics(broker.ports["ws"], "websockets")
         properties(broker.ports["mqtt"])
@@ -341,13 +355,6 @@ def main():
         suites()
     print(json.dumps({"failed": FAILED}))
     sys.exit(1 if FAILED else 0)
-
-
-def sys_config():
-    """$SYS at short intervals, which the steps wait for."""
-    path = WORK / "sys.toml"
-    path.write_text('[broker]\nsys_interval = "200 ms"\n')
-    return path
 
 
 main()

@@ -7,7 +7,9 @@
 
 mod address;
 mod cbor;
+mod classic;
 mod connection;
+mod correlation;
 mod deliver;
 mod linking;
 mod receive;
@@ -29,6 +31,8 @@ use crate::adapter::Adapter;
 use crate::ids::{ConnectionId, SessionId};
 use crate::outputs::Context;
 use connection::Connection;
+
+pub(crate) use correlation::text_of as correlation_text;
 
 /// What an operator sets for AMQP 1.0.
 #[derive(Clone, Debug)]

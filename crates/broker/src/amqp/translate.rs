@@ -8,10 +8,12 @@ use proto::amqp::message::{
     Body, DEFAULT_PRIORITY, Header, Message, Properties, encode_bare, encode_message,
 };
 use proto::amqp::performative::{ErrorInfo, condition};
-use proto::amqp::types::{Map, Reader, Symbol, Value, encode};
+use proto::amqp::types::{Map, Symbol, Value};
 
 use super::address::{self, REPLY};
 use super::cbor;
+use super::classic;
+use super::correlation;
 use super::selector::{Fields, Operand, Selector};
 use crate::core::Delivery;
 use crate::ids::Protocol;
@@ -94,14 +96,12 @@ fn details(parts: &Message, content_type: Option<String>) -> Details {
     Details {
         content_type,
         reply_to: reply_to.map(|it| address::topic(it, false)),
-        correlation: correlation_id.as_ref().map(|value| {
-            let mut bytes = Vec::new();
-            encode(value, &mut bytes);
-            bytes.into()
-        }),
+        correlation: correlation_id
+            .as_ref()
+            .map(|value| correlation::to_bytes(value, reply_to.is_some())),
         properties: properties(parts),
         priority: (parts.header.priority != DEFAULT_PRIORITY).then_some(parts.header.priority),
-        message_id: message_id.as_ref().and_then(text),
+        message_id: message_id.as_ref().and_then(correlation::to_text),
         created_ms: creation_time_ms.and_then(|ms| u64::try_from(ms).ok()),
         via: Vec::new(),
         original: Some(original(parts)),
@@ -135,7 +135,7 @@ fn original(parts: &Message) -> Bytes {
 }
 
 /// A simple value as text.
-fn text(value: &Value) -> Option<String> {
+pub(super) fn text(value: &Value) -> Option<String> {
     Some(match value {
         Value::Bool(value) => value.to_string(),
         Value::Ubyte(value) => value.to_string(),
@@ -191,7 +191,7 @@ pub(super) fn message(
     }
     let empty = Details::default();
     let details = details.unwrap_or(&empty);
-    let (properties, application) = said(publication, details);
+    let (mut properties, mut application) = said(publication, details);
     let body = Body::Data(vec![publication.payload.clone()]);
     let mut annotations = Map::new();
     let names = details.properties.iter().map(|(name, _)| name);
@@ -199,6 +199,13 @@ pub(super) fn message(
         let all = details.properties.iter().flat_map(|(name, value)| [name, value]);
         let all = all.map(|it| Value::string(it)).collect();
         annotations.push((Value::symbol(ALL_PROPERTIES), Value::List(all)));
+    }
+    if let (Protocol::Amqp091, Some(original)) = (publication.protocol, &details.original) {
+        let classic = classic::of(original);
+        application = classic.application;
+        annotations.extend(classic.annotations);
+        properties.content_encoding = classic.content_encoding;
+        properties.group_id = classic.group_id;
     }
     if delivery.retain {
         annotations.push((Value::symbol(RETAIN), Value::Bool(true)));
@@ -235,9 +242,15 @@ fn said(publication: &Publication, details: &Details) -> (Properties, Map) {
     let is_reply = publication.topic.starts_with(REPLY);
     let properties = Properties {
         to: Some(Value::string(&publication.topic)),
-        message_id: details.message_id.as_deref().map(Value::string),
+        message_id: details.message_id.as_deref().map(|id| match publication.protocol {
+            Protocol::Amqp091 => correlation::of_text(id),
+            _ => Value::string(id),
+        }),
         reply_to: details.reply_to.as_deref().map(Value::string),
-        correlation_id: details.correlation.as_ref().map(|bytes| correlation(bytes, is_reply)),
+        correlation_id: details
+            .correlation
+            .as_ref()
+            .map(|bytes| correlation::to_value(publication, bytes, is_reply)),
         // One that is not ASCII cannot be said.
         content_type: content_type.and_then(|it| Symbol::of(&it).ok()),
         creation_time_ms: details.created_ms.and_then(|ms| i64::try_from(ms).ok()),
@@ -250,20 +263,6 @@ fn said(publication: &Publication, details: &Details) -> (Properties, Map) {
         }
     }
     (properties, application)
-}
-
-/// What an answer says to be known as one: in answers to requests of AMQP it is the value that the
-/// request had, in the encoding in which others got it.
-fn correlation(bytes: &Bytes, is_reply: bool) -> Value {
-    let mut reader = Reader::new(bytes);
-    match reader.value() {
-        Ok(value @ (Value::String(_) | Value::Ulong(_) | Value::Uuid(_) | Value::Binary(_)))
-            if is_reply && reader.is_empty() =>
-        {
-            value
-        }
-        _ => Value::Binary(bytes.clone()),
-    }
 }
 
 /// The error of a refusal.

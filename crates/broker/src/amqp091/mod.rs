@@ -20,6 +20,7 @@ mod deaths;
 mod fault;
 mod host;
 mod methods;
+mod modern;
 mod names;
 mod queue;
 mod routing;

@@ -3,11 +3,13 @@
 //! What is published here keeps its properties for consumers here, as they came. Headers that begin
 //! with `x-` are annotations and stay here, as between RabbitMQ and AMQP 1.0.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
 use proto::amqp091::{ArrayBuf, MAX_SHORT_BYTES, Properties, Table, TableBuf, Value};
 
+use super::modern::{self, Modern};
 use super::names::{key_of, topic_of};
 use crate::ids::Protocol;
 use crate::publication::{Details, Grade, Publication};
@@ -118,22 +120,30 @@ pub(super) fn properties(now: Duration, publication: &Publication, is_retained: 
     {
         return original.clone();
     }
-    let headers = headers(details, is_retained);
+    let modern = match (publication.protocol, &details.original) {
+        (Protocol::Amqp, Some(original)) => Some(modern::of(original)),
+        _ => None,
+    };
+    let Modern { headers: typed, content_encoding, app_id, kind } = modern.unwrap_or_default();
+    let headers = headers(details, typed, is_retained);
     let is_durable = publication.grade > Grade::AtMostOnce;
     let left_ms = publication.deadline.map(|deadline| deadline.saturating_sub(now).as_millis());
     let expiration = left_ms.map(|ms| ms.min(u32::MAX.into()).to_string());
     let reply_to = details.reply_to.as_deref().and_then(reply_to);
-    let correlation = details.correlation.as_ref();
+    let correlation = crate::amqp::correlation_text(publication);
     let properties = Properties {
         content_type: short(details.content_type.as_deref()),
+        content_encoding: short(content_encoding.as_deref()),
         headers: (!headers.as_table().is_empty()).then(|| headers.as_table()),
         delivery_mode: Some(if is_durable { 2 } else { 1 }),
         priority: details.priority,
-        correlation_id: short(correlation.and_then(|id| std::str::from_utf8(id).ok())),
+        correlation_id: short(correlation.as_deref()),
         reply_to: short(reply_to.as_deref()),
         expiration: expiration.as_deref(),
         message_id: short(details.message_id.as_deref()),
         timestamp: details.created_ms.map(|ms| ms / 1000),
+        kind: short(kind.as_deref()),
+        app_id: short(app_id.as_deref()),
         ..Properties::default()
     };
     let mut bytes = Vec::new();
@@ -157,22 +167,23 @@ fn short(text: Option<&str>) -> Option<&str> {
     text.filter(|text| text.len() <= MAX_SHORT_BYTES && !text.contains('\0'))
 }
 
-/// The first property of each name as a header; all of them besides where names are repeated.
-fn headers(details: &Details, is_retained: bool) -> TableBuf {
-    let (mut headers, mut all, mut is_repeated) = (TableBuf::default(), ArrayBuf::default(), false);
+/// The first property of each name as a header, where it is not there with its type; all of them
+/// besides where names are repeated.
+fn headers(details: &Details, typed: TableBuf, is_retained: bool) -> TableBuf {
+    let (mut headers, mut all) = (typed, ArrayBuf::default());
+    let mut names = BTreeSet::new();
+    let mut is_repeated = false;
     for (name, value) in &details.properties {
         let pair = [name, value].map(|text| Value::Text(text.as_bytes()));
         for text in &pair {
             // No text of a message is longer than the message.
             let _ = all.push(text);
         }
-        match headers.as_table().get(name) {
-            Some(_) => is_repeated = true,
-            None => {
-                // A name that is too long is in no header.
-                let [_, value] = &pair;
-                let _ = headers.put(name, value);
-            }
+        is_repeated |= !names.insert(name);
+        if headers.as_table().get(name).is_none() {
+            // A name that is too long is in no header.
+            let [_, value] = &pair;
+            let _ = headers.put(name, value);
         }
     }
     if is_repeated {

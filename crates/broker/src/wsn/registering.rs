@@ -16,7 +16,7 @@ use super::resources::Resource;
 use super::serving::owned;
 use super::soap::{Envelope, SoapVersion, envelope};
 use super::time;
-use super::topics::Dialect;
+use super::topics::{Dialect, Spelling};
 use super::tree::Tree;
 use super::{Due, Purpose, Wsn};
 use crate::http::{Post, Posted};
@@ -52,6 +52,7 @@ pub(super) struct Registration {
     user: Option<Arc<str>>,
     publisher: Option<Endpoint>,
     filters: Vec<String>,
+    spelling: Spelling,
     soap: SoapVersion,
     created_ms: i64,
     remote: Option<Remote>,
@@ -65,7 +66,7 @@ impl Wsn {
         read: &Envelope,
         register: RegisterPublisher,
     ) -> Result<Response, Fault> {
-        let RegisterPublisher { publisher, filters, demand, until } = register;
+        let RegisterPublisher { publisher, filters, spelling, demand, until } = register;
         let rejected = |what: &str| Fault::new(FaultKind::REGISTRATION_REJECTED, what);
         if self.registrations.len() >= self.settings.max_registrations {
             let what = "max_registrations is at its limit";
@@ -77,7 +78,8 @@ impl Wsn {
                 return Err(rejected("on demand publishes who has an address of http and topics"));
             }
             let sayable = |filter: &String| {
-                self.settings.topics().write_filter(Dialect::Full, filter).is_ok()
+                let spelling = Spelling { dialect: Dialect::Full, ..spelling };
+                self.settings.topics().write_filter(spelling, filter).is_ok()
             };
             if !filters.iter().all(sayable) {
                 return Err(rejected("a topic that cannot be subscribed to"));
@@ -90,6 +92,7 @@ impl Wsn {
             user: user.cloned(),
             publisher,
             filters,
+            spelling,
             soap: read.soap,
             created_ms: self.settings.unix_ms(context.now),
             remote: demand.then(Remote::default),
@@ -160,7 +163,8 @@ impl Wsn {
 
     fn ask_publisher(&mut self, context: &mut Context<'_>, id: u64, step: Step) {
         let Some(registration) = self.registrations.get(&id) else { return };
-        let (soap, filters) = (registration.soap, registration.filters.clone());
+        let (soap, spelling) = (registration.soap, registration.spelling);
+        let filters = registration.filters.clone();
         let manager = registration.remote.as_ref().and_then(|remote| remote.manager.clone());
         let target = match step {
             Step::Subscribe => registration.publisher.clone(),
@@ -171,7 +175,9 @@ impl Wsn {
             Step::Subscribe => {
                 let action = format!("{WSNT_BW}/NotificationProducer/SubscribeRequest");
                 let consumer = self.settings.address.clone();
-                let body = |writer: &mut Writer| self.write_subscribe(writer, &consumer, &filters);
+                let body = |writer: &mut Writer| {
+                    self.write_subscribe(writer, &consumer, spelling, &filters);
+                };
                 let (bytes, soap_action) = message(soap, &target, &action, body);
                 self.enqueue(context, soap, &target, &action, bytes, soap_action)
             }
@@ -195,14 +201,23 @@ impl Wsn {
         }
     }
 
-    /// Our Subscribe at a publisher, in the least dialect that does.
-    fn write_subscribe(&self, writer: &mut Writer, consumer: &str, filters: &[String]) {
-        // Some know Simple only, so a root topic is named in that.
+    /// Our Subscribe at a publisher, in the least dialect that does, and with topics spelled as it
+    /// spells them: some compare them letter by letter.
+    fn write_subscribe(
+        &self,
+        writer: &mut Writer,
+        consumer: &str,
+        spelling: Spelling,
+        filters: &[String],
+    ) {
         let dialect = match filters {
-            [topic] if !topic.contains(['+', '#', '/']) => Dialect::Simple,
-            [topic] if !topic.contains(['+', '#']) => Dialect::Concrete,
+            [topic] if topic.contains(['+', '#']) => Dialect::Full,
+            // Some know Simple only, so a root topic is named in that.
+            [topic] if !topic.contains('/') => Dialect::Simple,
+            [_] => spelling.dialect,
             _ => Dialect::Full,
         };
+        let spelling = Spelling { dialect, ..spelling };
         writer.start("wsnt:Subscribe");
         writer.namespace("wsnt", WSNT);
         write_reference(writer, "wsnt:ConsumerReference", consumer);
@@ -211,7 +226,7 @@ impl Wsn {
         writer.attribute("Dialect", dialect.uri());
         let (mut texts, mut declared) = (Vec::new(), Vec::new());
         for (at, filter) in filters.iter().enumerate() {
-            let Ok(written) = self.settings.topics().write_filter(dialect, filter) else {
+            let Ok(written) = self.settings.topics().write_filter(spelling, filter) else {
                 continue;
             };
             let (text, namespaces) = written.with_prefixes(at);

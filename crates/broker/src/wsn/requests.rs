@@ -65,6 +65,8 @@ pub(crate) struct RegisterPublisher {
     pub(crate) publisher: Option<Endpoint>,
     /// What: filters of MQTT.
     pub(crate) filters: Vec<String>,
+    /// How it spells them.
+    pub(crate) spelling: Spelling,
     /// It publishes only what somebody has subscribed to.
     pub(crate) demand: bool,
     /// Until when; `None`: as long as the broker likes.
@@ -358,10 +360,17 @@ impl Reader<'_, '_> {
 
     fn register(&self, body: NodeId) -> Result<RegisterPublisher, Fault> {
         let publisher = self.tree.child(body, WSN_BR, "PublisherReference");
-        let mut filters = Vec::new();
+        let (mut filters, mut spelling) = (Vec::new(), None::<Spelling>);
         for topic in self.tree.elements(body).filter(|it| self.tree.is(*it, WSN_BR, "Topic")) {
-            let (more, _) = self.filters(topic)?;
+            let (more, own) = self.filters(topic)?;
             filters.extend(more);
+            spelling = Some(match spelling {
+                None => own,
+                Some(known) if known.dialect == own.dialect => {
+                    Spelling { qualified: known.qualified || own.qualified, ..own }
+                }
+                Some(_) => Spelling::default(),
+            });
             if filters.len() > MAX_REGISTERED_TOPICS {
                 let what = "a registration has at most 64 topics";
                 return Err(Fault::new(FaultKind::REGISTRATION_REJECTED, what));
@@ -381,7 +390,8 @@ impl Reader<'_, '_> {
             None => None,
         };
         let publisher = publisher.map(|publisher| self.endpoint(publisher)).transpose()?;
-        Ok(RegisterPublisher { publisher, filters, demand, until })
+        let spelling = spelling.unwrap_or_default();
+        Ok(RegisterPublisher { publisher, filters, spelling, demand, until })
     }
 
     fn property(&self, element: NodeId) -> Result<(String, String), Fault> {

@@ -91,7 +91,7 @@ fn others_get_what_their_protocols_can_say() {
         assert_eq!(details.correlation.as_deref(), Some(&b"\x80\0\0\0\0\0\0\x01\x2c"[..]));
         let pairs = [("n", "-5"), ("yes", "true")].map(|(a, b)| (a.to_owned(), b.to_owned()));
         assert_eq!((details.properties, details.created_ms), (pairs.to_vec(), Some(5)));
-        let id = "abababab-abab-abab-abab-abababababab";
+        let id = "urn:uuid:abababab-abab-abab-abab-abababababab";
         assert_eq!(details.message_id.as_deref(), Some(id));
     }
 }

@@ -84,6 +84,27 @@ fn a_publisher_on_demand_is_paused_while_nobody_wants_it() {
 }
 
 #[test]
+fn a_publisher_is_subscribed_to_with_topics_as_it_spells_them() {
+    // CXF compares the text of a Simple expression, prefix and all.
+    for (dialect, topics, wanted) in [
+        (topics::Dialect::Simple, &["demand"][..], ">demand<"),
+        (topics::Dialect::Simple, &["a_x002F_b"], ">a_x002F_b<"),
+        (topics::Dialect::Simple, &["l:demand"], ">l-0:demand<"),
+        (topics::Dialect::Concrete, &["a/b"], ">a/b<"),
+        (topics::Dialect::Full, &["a/*", "b"], ">a/*|b<"),
+    ] {
+        let mut bench = Bench::new();
+        let full = topics::Dialect::Full.uri();
+        bench.good("/", &register(PUBLISHER, topics, true).replace(full, dialect.uri()));
+        bench.pass(Duration::from_secs(1));
+        let post = bench.posts.remove(0);
+        assert!(text(&post).contains(wanted), "{}", text(&post));
+        let of_many = topics.len() > 1;
+        assert_eq!(text(&post).contains(full), of_many, "{}", text(&post));
+    }
+}
+
+#[test]
 fn who_cannot_publish_on_demand_is_rejected() {
     let mut bench = Bench::with(Settings { max_registrations: 1, ..Settings::default() });
     for request in [

@@ -61,7 +61,7 @@ impl Dialect {
     }
 }
 
-/// How a consumer spells topics, as seen in its expression.
+/// How a consumer or a publisher spells topics, as seen in its expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spelling {
     /// In which dialect it can read them.
@@ -302,21 +302,27 @@ impl<'a> Topics<'a> {
     ///
     /// # Errors
     /// Wildcards in the dialects that have none; shared subscriptions.
-    pub(crate) fn write_filter(&self, dialect: Dialect, filter: &str) -> Result<Written, Refused> {
+    pub(crate) fn write_filter(
+        &self,
+        spelling: Spelling,
+        filter: &str,
+    ) -> Result<Written, Refused> {
         if filter.starts_with("$share/") {
             return Err(Refused::Unsupported("a subscription is not shared"));
         }
         check_filter(filter).map_err(Refused::Invalid)?;
-        if dialect != Dialect::Full {
+        if spelling.dialect != Dialect::Full {
             if filter.contains(['+', '#']) {
                 return Err(Refused::Invalid("only the dialect Full has wildcards"));
             }
-            return Ok(self.write_topic(filter, Spelling { dialect, qualified: true }));
+            return Ok(self.write_topic(filter, spelling));
         }
         let levels: Vec<&str> = filter.split('/').collect();
         let (uri, rest) = self.namespace_of(&levels);
         let mut written = Written { text: String::new(), namespaces: Vec::new() };
-        written.prefix(&uri);
+        if spelling.qualified || uri != LW_TOPICS {
+            written.prefix(&uri);
+        }
         for (at, level) in rest.iter().enumerate() {
             match *level {
                 "#" if at == 0 => written.text.push_str("//*"),

@@ -200,6 +200,7 @@ proptest! {
     fn every_filter_survives_in_full(
         levels in prop::collection::vec(prop_oneof![3 => level(), 1 => Just("+".to_owned())], 0..5),
         all: bool,
+        qualified: bool,
     ) {
         let mut levels = levels;
         if all || levels.is_empty() {
@@ -209,22 +210,27 @@ proptest! {
         prop_assume!(!filter.is_empty() && !filter.starts_with("$share/"));
         let mounts = mounts();
         let topics = Topics::new(&mounts);
-        let written = topics.write_filter(Dialect::Full, &filter).unwrap();
+        let spelling = |dialect| Spelling { dialect, qualified };
+        let written = topics.write_filter(spelling(Dialect::Full), &filter).unwrap();
         let (read, _) = topics.read_filters(Dialect::Full, &written.text, &back(&written)).unwrap();
         prop_assert_eq!(read, [filter.clone()], "{:?}", written);
         for dialect in [Dialect::Simple, Dialect::Concrete] {
-            let written = topics.write_filter(dialect, &filter);
+            let written = topics.write_filter(spelling(dialect), &filter);
             prop_assert_eq!(written.is_err(), filter.contains(['+', '#']));
         }
     }
 
     #[test]
-    fn what_is_read_is_written_and_read_as_the_same(text in "[ab_x0-9*./|:{}lt]{1,24}") {
+    fn what_is_read_is_written_and_read_as_the_same(
+        text in "[ab_x0-9*./|:{}lt]{1,24}",
+        qualified: bool,
+    ) {
         let mounts = mounts();
         let topics = Topics::new(&mounts);
         if let Ok((filters, _)) = topics.read_filters(Dialect::Full, &text, &resolve) {
             for filter in filters {
-                let written = topics.write_filter(Dialect::Full, &filter).unwrap();
+                let spelling = Spelling { dialect: Dialect::Full, qualified };
+                let written = topics.write_filter(spelling, &filter).unwrap();
                 let again = topics.read_filters(Dialect::Full, &written.text, &back(&written));
                 prop_assert_eq!(again.map(|(again, _)| again), Ok(vec![filter]));
             }
