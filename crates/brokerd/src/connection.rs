@@ -62,35 +62,31 @@ pub(crate) async fn run(
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<R, W> {
-    /// Reads and writes what goes.
+    /// Writes and reads what goes. What a reading leads to is written in a further turn: behind
+    /// what it has led to for others, so that publications do not wait for acknowledgements.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<End> {
-        // What this reading leads to is written below, without a further turn.
-        self.link.set_waker(None);
+        self.link.set_waker(context.waker());
+        match self.poll_write(context) {
+            Poll::Ready(Ok(())) if self.link.is_closing() => return Poll::Ready(End::Here),
+            Poll::Ready(Err(error)) => {
+                tracing::debug!(connection = self.link.id.0, %error, "a connection broke");
+                return Poll::Ready(End::Here);
+            }
+            Poll::Ready(Ok(())) | Poll::Pending => {}
+        }
         loop {
-            match self.poll_read(context) {
-                Poll::Pending => break,
-                Poll::Ready(Ok(bytes)) if !bytes.is_empty() => {
+            match ready!(self.poll_read(context)) {
+                Ok(bytes) if !bytes.is_empty() => {
                     let is_full = bytes.len() >= READ_BYTES;
                     self.owner.input(Input::Received { connection: self.link.id, bytes });
                     if is_full {
                         context.waker().wake_by_ref();
-                        break;
+                        return Poll::Pending;
                     }
                 }
-                Poll::Ready(_) => return Poll::Ready(End::There),
+                Ok(_) | Err(_) => return Poll::Ready(End::There),
             }
         }
-        let end = match self.poll_write(context) {
-            Poll::Pending => None,
-            Poll::Ready(Ok(())) if self.link.is_closing() => Some(End::Here),
-            Poll::Ready(Ok(())) => None,
-            Poll::Ready(Err(error)) => {
-                tracing::debug!(connection = self.link.id.0, %error, "a connection broke");
-                Some(End::Here)
-            }
-        };
-        self.link.set_waker(Some(context.waker().clone()));
-        end.map_or(Poll::Pending, Poll::Ready)
     }
 
     /// Reads into memory that all connections share, so that one over which nothing comes has none.

@@ -19,7 +19,7 @@ pub(crate) struct Link {
     pub(crate) id: ConnectionId,
     pieces: RefCell<VecDeque<Bytes>>,
     closing: Cell<bool>,
-    /// Who writes, unless it is about to look here.
+    /// Who writes, until it is woken.
     waker: RefCell<Option<Waker>>,
 }
 
@@ -52,8 +52,8 @@ impl Link {
     }
 
     /// Who is to be woken when there is something to write, or it is closing.
-    pub(crate) fn set_waker(&self, waker: Option<Waker>) {
-        *self.waker.borrow_mut() = waker;
+    pub(crate) fn set_waker(&self, waker: &Waker) {
+        *self.waker.borrow_mut() = Some(waker.clone());
     }
 
     fn wake(&self) {
@@ -94,5 +94,94 @@ impl Link {
             *pieces = VecDeque::new();
         }
         Poll::Ready(Ok(written))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    /// Takes some bytes at a time.
+    struct Narrow {
+        took: Vec<u8>,
+        at_once: usize,
+    }
+
+    impl AsyncWrite for Narrow {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            let count = bytes.len().min(self.at_once);
+            self.took.extend_from_slice(&bytes[..count]);
+            Poll::Ready(Ok(count))
+        }
+
+        fn poll_write_vectored(
+            self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            slices: &[IoSlice<'_>],
+        ) -> Poll<io::Result<usize>> {
+            let all: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).collect();
+            self.poll_write(context, &all)
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn pieces_leave_in_order_however_much_is_taken_at_once() {
+        let texts: Vec<String> = (0..200_usize).map(|number| "x".repeat(number % 7 + 1)).collect();
+        for at_once in [1, 5, 64, 10_000] {
+            let link = Link::new(ConnectionId(1));
+            for (number, text) in texts.iter().enumerate() {
+                link.push(Bytes::from(format!("{number}{text}")));
+            }
+            let expected: String =
+                texts.iter().enumerate().map(|(number, text)| format!("{number}{text}")).collect();
+            let mut narrow = Narrow { took: Vec::new(), at_once };
+            let mut context = Context::from_waker(Waker::noop());
+            let mut count = 0;
+            while !link.is_empty() {
+                match link.poll_write(Pin::new(&mut narrow), &mut context) {
+                    Poll::Ready(written) => count += written.unwrap(),
+                    Poll::Pending => panic!("it takes something each time"),
+                }
+            }
+            assert_eq!(count, expected.len());
+            assert_eq!(narrow.took, expected.as_bytes(), "{at_once}");
+        }
+    }
+
+    #[test]
+    fn who_waits_is_woken_once() {
+        let woken = Arc::new(Woken::default());
+        let link = Link::new(ConnectionId(1));
+        link.push(Bytes::from_static(b"a"));
+        link.set_waker(&woken.clone().into());
+        link.push(Bytes::from_static(b"b"));
+        link.close();
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        assert!(link.is_closing() && !link.is_empty());
     }
 }

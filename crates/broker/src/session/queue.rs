@@ -42,6 +42,12 @@ struct Lane {
     entries: VecDeque<Option<Entry>>,
 }
 
+/// By topic, the urgency and the number of an entry. Few queues have any.
+#[derive(Debug, Default)]
+struct Newest {
+    of: BTreeMap<Arc<str>, (Urgency, u64)>,
+}
+
 /// See the module; its owner bounds it by [`Queue::len`] and [`Queue::bytes`].
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
@@ -49,7 +55,7 @@ pub(crate) struct Queue {
     len: usize,
     bytes: usize,
     /// Where the newest of a topic is that a newer one may replace.
-    newest: Option<Box<BTreeMap<Arc<str>, (Urgency, u64)>>>,
+    newest: Option<Box<Newest>>,
 }
 
 impl Queue {
@@ -126,7 +132,7 @@ impl Queue {
             lane.entries.push_back(Some(entry));
             if let Some(topic) = topic {
                 let number = lane.first + lane.entries.len() as u64 - 1;
-                self.newest.get_or_insert_default().insert(topic, (urgency, number));
+                self.newest.get_or_insert_default().of.insert(topic, (urgency, number));
             }
         }
         self.skip();
@@ -174,7 +180,7 @@ impl Queue {
     }
 
     fn newest_of(&self, topic: &str) -> Option<(Urgency, u64)> {
-        self.newest.as_ref()?.get(topic).copied()
+        self.newest.as_ref()?.of.get(topic).copied()
     }
 
     fn at(&mut self, urgency: Urgency, number: u64) -> Option<&mut Option<Entry>> {
@@ -192,8 +198,8 @@ impl Queue {
             && self.at(urgency, number).is_none()
             && let Some(newest) = &mut self.newest
         {
-            newest.remove(&entry.publication.topic);
-            if newest.is_empty() {
+            newest.of.remove(&entry.publication.topic);
+            if newest.of.is_empty() {
                 self.newest = None;
             }
         }

@@ -9,64 +9,80 @@ use super::Granted;
 const MAX_FEW: usize = 8;
 
 /// See the module; its owner bounds it by [`Subscriptions::len`].
-#[derive(Debug, Default)]
-pub(crate) struct Subscriptions {
-    /// In the order of their filters; empty where there are more.
-    few: Vec<(Arc<str>, Granted)>,
-    many: Option<Box<BTreeMap<Arc<str>, Granted>>>,
+#[derive(Debug)]
+pub(crate) enum Subscriptions {
+    /// At most [`MAX_FEW`], in the order of their filters.
+    Few(Vec<(Arc<str>, Granted)>),
+    /// More, at some time.
+    Many(BTreeMap<Arc<str>, Granted>),
+}
+
+impl Default for Subscriptions {
+    fn default() -> Self {
+        Self::Few(Vec::new())
+    }
 }
 
 impl Subscriptions {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.few.len() + self.many.as_ref().map_or(0, |many| many.len())
+        match self {
+            Self::Few(few) => few.len(),
+            Self::Many(many) => many.len(),
+        }
     }
 
     /// Whether there is one.
     pub(crate) fn contains(&self, filter: &str) -> bool {
-        self.place(filter).is_ok()
-            || self.many.as_ref().is_some_and(|many| many.contains_key(filter))
+        match self {
+            Self::Few(few) => place(few, filter).is_ok(),
+            Self::Many(many) => many.contains_key(filter),
+        }
     }
 
     /// Adds one, or replaces it.
     pub(crate) fn insert(&mut self, filter: Arc<str>, granted: Granted) {
-        let place = self.place(&filter);
-        if let Ok(at) = place {
-            self.few.get_mut(at).into_iter().for_each(|(_, known)| *known = granted);
-        } else if self.many.is_some() || self.few.len() >= MAX_FEW {
-            let many = self.many.get_or_insert_default();
-            many.extend(std::mem::take(&mut self.few));
-            many.insert(filter, granted);
-        } else if let Err(at) = place {
-            self.few.reserve_exact(1);
-            self.few.insert(at, (filter, granted));
+        let few = match self {
+            Self::Few(few) => few,
+            Self::Many(many) => {
+                many.insert(filter, granted);
+                return;
+            }
+        };
+        match place(few, &filter) {
+            Ok(at) => few.get_mut(at).into_iter().for_each(|(_, known)| *known = granted),
+            Err(at) if few.len() < MAX_FEW => {
+                few.reserve_exact(1);
+                few.insert(at, (filter, granted));
+            }
+            Err(_) => {
+                let all = std::mem::take(few).into_iter().chain([(filter, granted)]);
+                *self = Self::Many(all.collect());
+            }
         }
     }
 
     /// Takes one out; its filter.
     pub(crate) fn remove(&mut self, filter: &str) -> Option<Arc<str>> {
-        if let Ok(at) = self.place(filter) {
-            return Some(self.few.remove(at).0);
+        match self {
+            Self::Few(few) => place(few, filter).ok().map(|at| few.remove(at).0),
+            Self::Many(many) => many.remove_entry(filter).map(|(filter, _)| filter),
         }
-        let many = self.many.as_mut()?;
-        let (filter, _) = many.remove_entry(filter)?;
-        if many.is_empty() {
-            self.many = None;
-        }
-        Some(filter)
     }
 
     /// The filters, in order.
     pub(crate) fn filters(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.few
-            .iter()
-            .map(|(filter, _)| filter)
-            .chain(self.many.iter().flat_map(|many| many.keys()))
+        let (few, many) = match self {
+            Self::Few(few) => (Some(few), None),
+            Self::Many(many) => (None, Some(many)),
+        };
+        let few = few.into_iter().flatten().map(|(filter, _)| filter);
+        few.chain(many.into_iter().flat_map(BTreeMap::keys))
     }
+}
 
-    fn place(&self, filter: &str) -> Result<usize, usize> {
-        self.few.binary_search_by(|(known, _)| (**known).cmp(filter))
-    }
+fn place(few: &[(Arc<str>, Granted)], filter: &str) -> Result<usize, usize> {
+    few.binary_search_by(|(known, _)| (**known).cmp(filter))
 }
 
 #[cfg(test)]
@@ -102,6 +118,7 @@ mod tests {
         few.insert("b".into(), granted(1));
         few.insert("a".into(), granted(2));
         few.insert("b".into(), granted(3));
-        assert_eq!(few.few.iter().map(|(_, one)| one.identifier).collect::<Vec<_>>(), [2, 3]);
+        let Subscriptions::Few(few) = few else { panic!("two are few") };
+        assert_eq!(few.iter().map(|(_, one)| one.identifier).collect::<Vec<_>>(), [2, 3]);
     }
 }
