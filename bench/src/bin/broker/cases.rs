@@ -60,16 +60,19 @@ pub(crate) struct Plan {
 /// Measures all of a plan.
 pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let has = |part| plan.parts.contains(&part);
-    let live = cases(false).iter().filter(|case| plan.wants(case)).count();
-    let durable = cases(true).iter().filter(|case| plan.wants(case)).count();
+    let count = |durable| {
+        let all = cases(durable);
+        u32::try_from(all.iter().filter(|case| plan.wants(case)).count()).unwrap_or(u32::MAX)
+    };
+    let (live, durable) = (count(false), count(true));
     let each = plan.lasts + Duration::from_millis(400);
-    let turns = plan.rounds * plan.kinds.len() as u32;
+    let turns = plan.rounds * if plan.kinds.len() > 1 { 2 } else { 1 };
     let mut steps = 0;
     steps += if has(Part::Throughput) { live } else { 0 };
     steps += if has(Part::Latency) { live } else { 0 };
     steps += if has(Part::Durable) { durable } else { 0 };
     let bulk = if has(Part::Bulk) { Duration::from_secs(20) } else { Duration::ZERO };
-    let mut progress = Progress::new(each * turns * steps as u32 + bulk);
+    let mut progress = Progress::new(each * turns * steps + bulk);
     let mut rows = Vec::new();
     let mut peaks = Row::new("resident, greatest under load".to_owned(), "MB", Bound::AtMost(32.0));
     if has(Part::Throughput) {

@@ -273,7 +273,7 @@ fn text(out: &mut Vec<u8>, text: &[u8]) {
 
 fn length(out: &mut Vec<u8>, mut len: usize) {
     loop {
-        let low = (len & 0x7f) as u8;
+        let low = u8::try_from(len & 0x7f).unwrap_or_default();
         len >>= 7;
         out.push(if len > 0 { low | 0x80 } else { low });
         if len == 0 {

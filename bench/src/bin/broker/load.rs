@@ -175,9 +175,14 @@ impl Run {
         })
     }
 
+    /// How long the run lasts already: 500 years at most.
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
     /// The next publisher that may publish; whether there is one.
     fn publish_next(&mut self) -> bool {
-        let now_ns = self.began.elapsed().as_nanos() as u64;
+        let now_ns = self.now_ns();
         for _ in 0..self.publishers.len() {
             self.turn = (self.turn + 1) % self.publishers.len();
             let publisher = &mut self.publishers[self.turn];
@@ -187,7 +192,8 @@ impl Run {
             }
             let time = if self.is_timed { now_ns } else { 0 };
             self.payload[..8].copy_from_slice(&time.to_be_bytes());
-            self.payload[8..12].copy_from_slice(&(self.turn as u32).to_be_bytes());
+            let number = u32::try_from(self.turn).unwrap_or(u32::MAX);
+            self.payload[8..12].copy_from_slice(&number.to_be_bytes());
             self.payload[12..16].copy_from_slice(&publisher.sent.to_be_bytes());
             let Publisher { client, topic, .. } = publisher;
             client.publish(topic, &self.payload, self.case.qos, false);
@@ -210,12 +216,13 @@ impl Run {
             other => other?,
         };
         for event in &events[..count] {
-            self.take(event.data() as usize)?;
+            self.take(usize::try_from(event.data())?)?;
         }
         Ok(())
     }
 
     fn take(&mut self, number: usize) -> Result<()> {
+        let now_ns = self.now_ns();
         let Some(subscriber) = self.subscribers.get_mut(number) else {
             let publisher = &mut self.publishers[number - self.case.subscribers];
             let unacknowledged = &mut publisher.unacknowledged;
@@ -226,7 +233,6 @@ impl Run {
                 Ok(())
             });
         };
-        let now_ns = self.began.elapsed().as_nanos() as u64;
         let next = &mut subscriber.next;
         let (received, latencies_ns) = (&mut self.received, &mut self.latencies_ns);
         let payload_bytes = self.payload.len();
