@@ -92,7 +92,7 @@ pub fn cores() -> Vec<usize> {
 
 /// Keeps the calling thread, and what it starts, on one core. A core that is not there leaves
 /// things as they are.
-pub(crate) fn pin_this_thread(core: usize) {
+pub fn pin_this_thread(core: usize) {
     let mut set = CpuSet::new();
     let _ = set.set(core).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set));
 }

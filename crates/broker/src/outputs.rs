@@ -48,7 +48,8 @@ pub enum Output {
     Post(Post),
     /// Somebody is to be recognized; the answer is [`crate::Input::Known`].
     Login(Login),
-    /// Changes are to be written, all or none; the answer is [`crate::Input::Persisted`].
+    /// Changes are to be written, all or none; the answer is [`crate::Input::Persisted`], at once
+    /// where there are none: what was to be written has come to nothing.
     Persist {
         /// What to answer with.
         ticket: Ticket,
@@ -84,7 +85,9 @@ impl std::fmt::Debug for Login {
 /// Bytes for one connection.
 #[derive(Debug, Default)]
 struct Writer {
+    /// What was written last.
     buffer: Vec<u8>,
+    /// What was written before that.
     ready: VecDeque<Bytes>,
     /// Bytes that were handed out and have not left.
     unsent_bytes: usize,
@@ -97,7 +100,8 @@ struct Writer {
 /// See the module. What is written for a connection within one input goes out as few pieces.
 #[derive(Debug, Default)]
 pub struct Outputs {
-    writers: BTreeMap<ConnectionId, Writer>,
+    /// A connection that has nothing on its way takes no memory here.
+    writers: BTreeMap<ConnectionId, Option<Box<Writer>>>,
     dirty: Vec<ConnectionId>,
     others: VecDeque<Output>,
 }
@@ -105,7 +109,7 @@ pub struct Outputs {
 impl Outputs {
     /// There is a connection.
     pub(crate) fn open(&mut self, connection: ConnectionId) {
-        self.writers.insert(connection, Writer::default());
+        self.writers.insert(connection, None);
     }
 
     /// It is gone.
@@ -115,8 +119,13 @@ impl Outputs {
 
     /// Bytes have left.
     pub(crate) fn sent(&mut self, connection: ConnectionId, bytes: usize) {
-        if let Some(writer) = self.writers.get_mut(&connection) {
+        if let Some(slot) = self.writers.get_mut(&connection)
+            && let Some(writer) = slot
+        {
             writer.unsent_bytes = writer.unsent_bytes.saturating_sub(bytes);
+            if writer.unsent_bytes == 0 && !writer.is_dirty && !writer.is_closing {
+                *slot = None;
+            }
         }
     }
 
@@ -124,36 +133,40 @@ impl Outputs {
     /// wait in the session until there is room.
     #[must_use]
     pub fn room(&self, connection: ConnectionId) -> bool {
-        self.writers.get(&connection).is_some_and(|writer| {
-            let waiting = writer.unsent_bytes + writer.waiting_bytes + writer.buffer.len();
-            waiting < MAX_UNSENT_BYTES && !writer.is_closing
-        })
+        match self.writers.get(&connection) {
+            Some(Some(writer)) => writer.waiting() < MAX_UNSENT_BYTES && !writer.is_closing,
+            Some(None) => true,
+            None => false,
+        }
     }
 
     /// Bytes that a connection has on their way.
     #[must_use]
     pub fn unsent_bytes(&self, connection: ConnectionId) -> usize {
-        self.writers
-            .get(&connection)
-            .map_or(0, |writer| writer.unsent_bytes + writer.waiting_bytes + writer.buffer.len())
+        let writer = self.writers.get(&connection).and_then(Option::as_ref);
+        writer.map_or(0, |writer| writer.waiting())
     }
 
     /// Where bytes for a connection are written to; `None` if it is closing or gone.
     pub fn writer(&mut self, connection: ConnectionId) -> Option<&mut Vec<u8>> {
-        let writer = self.writers.get_mut(&connection).filter(|writer| !writer.is_closing)?;
+        self.open_writer(connection).map(|writer| &mut writer.buffer)
+    }
+
+    fn open_writer(&mut self, connection: ConnectionId) -> Option<&mut Writer> {
+        let writer = self.writers.get_mut(&connection)?.get_or_insert_default();
+        if writer.is_closing {
+            return None;
+        }
         if !writer.is_dirty {
             writer.is_dirty = true;
             self.dirty.push(connection);
         }
-        Some(&mut writer.buffer)
+        Some(writer)
     }
 
     /// Adds bytes that several may share behind what is written.
     pub fn append(&mut self, connection: ConnectionId, bytes: &Bytes) {
-        if self.writer(connection).is_none() {
-            return;
-        }
-        let Some(writer) = self.writers.get_mut(&connection) else { return };
+        let Some(writer) = self.open_writer(connection) else { return };
         if bytes.len() < MIN_SHARED_BYTES {
             writer.buffer.extend_from_slice(bytes);
             return;
@@ -165,9 +178,7 @@ impl Outputs {
 
     /// Closes a connection behind what is written.
     pub fn close(&mut self, connection: ConnectionId) {
-        if self.writer(connection).is_some()
-            && let Some(writer) = self.writers.get_mut(&connection)
-        {
+        if let Some(writer) = self.open_writer(connection) {
             writer.is_closing = true;
         }
     }
@@ -198,14 +209,11 @@ impl Outputs {
             return Some(output);
         }
         while let Some(connection) = self.dirty.last().copied() {
-            let Some(writer) = self.writers.get_mut(&connection) else {
+            let Some(Some(writer)) = self.writers.get_mut(&connection) else {
                 self.dirty.pop();
                 continue;
             };
-            writer.flush();
-            if let Some(bytes) = writer.ready.pop_front() {
-                writer.waiting_bytes = writer.waiting_bytes.saturating_sub(bytes.len());
-                writer.unsent_bytes += bytes.len();
+            if let Some(bytes) = writer.next() {
                 return Some(Output::Transmit { connection, bytes });
             }
             writer.is_dirty = false;
@@ -221,6 +229,24 @@ impl Outputs {
 }
 
 impl Writer {
+    /// Bytes that have not left.
+    fn waiting(&self) -> usize {
+        self.unsent_bytes + self.waiting_bytes + self.buffer.len()
+    }
+
+    /// The next piece that leaves.
+    fn next(&mut self) -> Option<Bytes> {
+        if self.ready.is_empty() && !self.buffer.is_empty() {
+            self.unsent_bytes += self.buffer.len();
+            return Some(Bytes::from(std::mem::take(&mut self.buffer)));
+        }
+        self.flush();
+        let bytes = self.ready.pop_front()?;
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes.len());
+        self.unsent_bytes += bytes.len();
+        Some(bytes)
+    }
+
     /// What is written is a piece of its own.
     fn flush(&mut self) {
         if !self.buffer.is_empty() {

@@ -10,6 +10,7 @@ mod consumers;
 mod datagrams;
 mod error;
 mod http;
+mod link;
 mod listen;
 mod log;
 mod owner;

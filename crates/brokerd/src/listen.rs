@@ -14,7 +14,7 @@ use crate::bound::Bound;
 use crate::config::Config;
 use crate::connection;
 use crate::error::Error;
-use crate::owner::Owner;
+use crate::owner::{Owner, Seat};
 use crate::{http, tls, websocket};
 
 /// How long TLS and the handshake of a WebSocket may take.
@@ -33,6 +33,12 @@ struct Wrapping {
     tls: Option<TlsAcceptor>,
     websocket: bool,
     http: bool,
+}
+
+impl Wrapping {
+    fn is_none(&self) -> bool {
+        self.tls.is_none() && !self.websocket && !self.http
+    }
 }
 
 /// A bound listener.
@@ -132,18 +138,36 @@ impl Listener {
         Bound { name: self.name, address: self.address }
     }
 
+    /// Serves a connection that was accepted, in a task of its own.
+    fn start(&self, mut stream: TcpStream, seat: Seat, owner: &Rc<Owner>, peer: SocketAddr) {
+        if let Err(error) = prepare(&stream) {
+            tracing::debug!(%peer, %error, "a connection was gone at once");
+            return;
+        }
+        let (owner, protocol) = (owner.clone(), self.protocol);
+        if self.wrapping.is_none() {
+            // Most are these; their tasks have no room for what the others need.
+            tokio::task::spawn_local(async move {
+                let (reader, writer) = stream.split();
+                connection::run(&owner, reader, writer, protocol, None, peer).await;
+                drop(seat);
+            });
+            return;
+        }
+        let wrapping = self.wrapping.clone();
+        tokio::task::spawn_local(async move {
+            serve(&owner, stream, protocol, wrapping, peer).await;
+            drop(seat);
+        });
+    }
+
     /// Accepts for ever.
     pub(crate) async fn run(self, owner: Rc<Owner>) {
         loop {
             match self.socket.accept().await {
                 Ok((stream, peer)) => {
                     let Some(seat) = owner.seat(peer) else { continue };
-                    let (owner, wrapping) = (owner.clone(), self.wrapping.clone());
-                    let protocol = self.protocol;
-                    tokio::task::spawn_local(async move {
-                        serve(&owner, stream, protocol, wrapping, peer).await;
-                        drop(seat);
-                    });
+                    self.start(stream, seat, &owner, peer);
                 }
                 Err(error) => {
                     tracing::warn!(listener = self.name, %error, "a connection was not accepted");
@@ -155,6 +179,7 @@ impl Listener {
     }
 }
 
+/// Serves a connection with something around its protocol.
 async fn serve(
     owner: &Rc<Owner>,
     stream: TcpStream,
@@ -162,17 +187,9 @@ async fn serve(
     wrapping: Wrapping,
     peer: SocketAddr,
 ) {
-    if let Err(error) = prepare(&stream) {
-        tracing::debug!(%peer, %error, "a connection was gone at once");
-        return;
-    }
     let Some(tls) = wrapping.tls else {
         if wrapping.http {
             return http::run(owner, stream, peer).await;
-        }
-        if !wrapping.websocket {
-            let (reader, writer) = stream.into_split();
-            return connection::run(owner, reader, writer, protocol, None, peer).await;
         }
         return websocket::run(owner, stream, protocol, None, peer).await;
     };

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant, SystemTime};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use broker::{Answer, Broker, ConnectionId, Input, Output, Protocol};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use tokio::sync::{Notify, oneshot};
 
 use crate::bound::Bound;
 use crate::config::Config;
 use crate::consumers::{self, Consumers};
 use crate::error::Error;
+use crate::link::Link;
 use crate::log;
 use crate::senders::{self, Senders};
 use crate::store::{self, Store};
@@ -24,15 +25,6 @@ use crate::users::Users;
 
 /// How long clients may take to be told that the broker ends.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
-
-/// What waits to be written to a connection.
-pub(crate) struct Link {
-    /// Which connection.
-    pub(crate) id: ConnectionId,
-    pieces: RefCell<VecDeque<Bytes>>,
-    closing: Cell<bool>,
-    change: Notify,
-}
 
 /// A place among the connections, given back when it is dropped.
 pub(crate) struct Seat {
@@ -43,6 +35,8 @@ pub(crate) struct Seat {
 /// See the module.
 pub(crate) struct Owner {
     broker: RefCell<Broker>,
+    /// Where connections are read to, one at a time.
+    pub(crate) room: RefCell<BytesMut>,
     /// Inputs that came of outputs.
     inputs: RefCell<VecDeque<Input>>,
     is_busy: Cell<bool>,
@@ -92,6 +86,7 @@ impl Owner {
         };
         Ok(Self {
             broker: RefCell::new(broker),
+            room: RefCell::default(),
             inputs: RefCell::default(),
             is_busy: Cell::new(false),
             links: RefCell::default(),
@@ -207,14 +202,12 @@ impl Owner {
         match output {
             Output::Transmit { connection, bytes } => {
                 if let Some(link) = self.links.borrow().get(&connection) {
-                    link.pieces.borrow_mut().push_back(bytes);
-                    link.change.notify_one();
+                    link.push(bytes);
                 }
             }
             Output::Close { connection } => {
                 if let Some(link) = self.links.borrow().get(&connection) {
-                    link.closing.set(true);
-                    link.change.notify_one();
+                    link.close();
                 }
             }
             Output::Login(login) => {
@@ -234,8 +227,8 @@ impl Owner {
                 }
             }
             Output::Persist { ticket, changes } => match &self.store {
-                Some(store) => store.write(ticket, changes),
-                None => self.inputs.borrow_mut().push_back(Input::Persisted { ticket }),
+                Some(store) if !changes.is_empty() => store.write(ticket, changes),
+                _ => self.inputs.borrow_mut().push_back(Input::Persisted { ticket }),
             },
             Output::WakeAt(at) => {
                 self.wake_at.set(at);
@@ -304,12 +297,7 @@ impl Owner {
     ) -> Rc<Link> {
         let id = ConnectionId(self.last_id.get() + 1);
         self.last_id.set(id.0);
-        let link = Rc::new(Link {
-            id,
-            pieces: RefCell::default(),
-            closing: Cell::new(false),
-            change: Notify::new(),
-        });
+        let link = Rc::new(Link::new(id));
         self.links.borrow_mut().insert(id, link.clone());
         tracing::debug!(%peer, connection = id.0, %protocol, "a connection");
         self.input(Input::Connected { connection: id, protocol, certified });
@@ -348,24 +336,5 @@ impl Drop for Seat {
         }
         self.owner.seated.set(self.owner.seated.get() - 1);
         self.owner.left.notify_one();
-    }
-}
-
-impl Link {
-    /// What is to be written next.
-    pub(crate) fn take(&self, max: usize) -> Vec<Bytes> {
-        let mut pieces = self.pieces.borrow_mut();
-        let count = pieces.len().min(max);
-        pieces.drain(..count).collect()
-    }
-
-    /// The broker closes it, behind what there is to write.
-    pub(crate) fn is_closing(&self) -> bool {
-        self.closing.get()
-    }
-
-    /// Until there is something to write, or it is closing.
-    pub(crate) async fn changed(&self) {
-        self.change.notified().await;
     }
 }

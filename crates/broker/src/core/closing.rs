@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::notes::forget_notes;
 use super::publishing::{Addressed, identifiers};
-use super::publishing::{member_of, queue_for};
+use super::publishing::{member_of, queue_once};
 use super::session_of;
 use super::{Core, Deadline, drop_event};
 use crate::change::Change;
@@ -62,15 +62,11 @@ impl Core {
         if session.connection.is_some() {
             self.counts.connected = self.counts.connected.saturating_sub(1);
         }
-        for filter in session.subscriptions.keys() {
+        for filter in session.subscriptions.filters() {
             match shared(filter) {
                 Ok(Some((group, filter))) => self.index.remove(filter, Some(group), id),
                 _ => self.index.remove(filter, None, id),
             };
-        }
-        if session.stored {
-            self.journal.add(Change::SessionEnded { client: session.key.clone() });
-            forget_notes(self, &session);
         }
         let flying = session.inflight.drain();
         let mut left: Vec<Entry> = flying.into_iter().filter_map(|flying| flying.entry).collect();
@@ -81,6 +77,12 @@ impl Core {
                 let (client, why) = (Some(session.key.clone()), Drop::SessionEnded);
                 drop_event(&mut self.events, &mut self.counts, &entry.publication, client, why);
             }
+        }
+        // Behind what names the same messages for others: the store forgets those that nothing
+        // names.
+        if session.stored {
+            self.journal.add(Change::SessionEnded { client: session.key.clone() });
+            forget_notes(self, &session);
         }
         self.tell(Event::Ended { client: session.key });
     }
@@ -122,7 +124,8 @@ fn hand_over(core: &mut Core, entry: &Entry) -> bool {
         shared: Some(of),
         conflate: entry.conflate,
     };
-    queue_for(core, member.session, &entry.publication, addressed);
+    let mut is_stored = entry.stored;
+    queue_once(core, member.session, &entry.publication, addressed, &mut is_stored);
     true
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::compact::compact;
 use crate::change::Change;
 use crate::ids::{Protocol, SessionId, Ticket};
 
@@ -83,7 +84,7 @@ impl Journal {
     }
 
     /// What is to be written, if anything is and nothing is being written: the ticket and the
-    /// changes.
+    /// changes, none where these have come to nothing.
     pub(crate) fn next_batch(&mut self) -> Option<(Ticket, Vec<Change>)> {
         if self.writing.is_some() || self.changes.is_empty() {
             return None;
@@ -91,7 +92,9 @@ impl Journal {
         let ticket = self.open;
         self.writing = Some(ticket);
         self.open = Ticket(ticket.0 + 1);
-        Some((ticket, std::mem::take(&mut self.changes)))
+        let mut changes = std::mem::take(&mut self.changes);
+        compact(&mut changes);
+        Some((ticket, changes))
     }
 
     /// Changes up to a ticket are written.

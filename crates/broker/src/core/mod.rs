@@ -2,6 +2,7 @@
 //! waits for whom.
 
 mod closing;
+mod compact;
 mod journal;
 mod notes;
 mod opening;

@@ -74,6 +74,12 @@ impl Core {
         check_publish(self, user, client, &publication)?;
         accept(self, now, publication)
     }
+
+    /// How many subscriptions a topic leads to, a group that shares one counted once.
+    pub fn subscribers(&mut self, topic: &Arc<str>) -> usize {
+        let hits = self.index.find(topic);
+        hits.own.as_slice().len() + hits.shares.len()
+    }
 }
 
 fn accept(
@@ -216,7 +222,9 @@ pub(super) fn member_of(core: &mut Core, members: &[Subscriber]) -> Option<Subsc
     in_turn().find(is_there).or_else(|| in_turn().next()).copied()
 }
 
-fn queue_once(
+/// Queues a publication for a session, written to the store first where that is needed and it is
+/// not there.
+pub(super) fn queue_once(
     core: &mut Core,
     session: SessionId,
     publication: &Arc<Publication>,
@@ -233,7 +241,7 @@ fn queue_once(
 }
 
 /// Queues a publication for a session; whether there was room.
-pub(super) fn queue_for(
+fn queue_for(
     core: &mut Core,
     id: SessionId,
     publication: &Arc<Publication>,

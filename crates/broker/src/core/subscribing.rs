@@ -52,7 +52,7 @@ impl Core {
     /// Ends a subscription; whether there was one.
     pub fn unsubscribe(&mut self, id: SessionId, filter: &str) -> bool {
         let Some(session) = self.sessions.get_mut(id) else { return false };
-        let Some((full, _)) = session.subscriptions.remove_entry(filter) else { return false };
+        let Some(full) = session.subscriptions.remove(filter) else { return false };
         session.walks.retain(|walk| *walk.filter != *full);
         if session.stored {
             let client = session.key.clone();
@@ -68,7 +68,7 @@ impl Core {
     #[must_use]
     pub fn wants(&self, filter: &str) -> bool {
         self.sessions.iter().any(|(_, session)| {
-            session.subscriptions.keys().any(|full| match shared(full) {
+            session.subscriptions.filters().any(|full| match shared(full) {
                 Ok(Some((_, own))) => overlap(own, filter),
                 _ => overlap(full, filter),
             })
@@ -77,7 +77,7 @@ impl Core {
 
     /// The filters that a session has subscribed to.
     pub fn filters(&self, id: SessionId) -> impl Iterator<Item = &Arc<str>> {
-        self.sessions.get(id).into_iter().flat_map(|session| session.subscriptions.keys())
+        self.sessions.get(id).into_iter().flat_map(|session| session.subscriptions.filters())
     }
 }
 
@@ -92,7 +92,7 @@ fn add_subscription(
     let Some(session) = core.sessions.get_mut(id) else { return Err(Refusal::Closing) };
     session.is_trusted |= is_trusted;
     let full: Arc<str> = subscription.filter.as_str().into();
-    let is_new = !session.subscriptions.contains_key(&full);
+    let is_new = !session.subscriptions.contains(&full);
     if is_new && session.subscriptions.len() >= settings.max_subscriptions {
         let limit = settings.max_subscriptions as u64;
         return Err(Refusal::Quota { what: "max_subscriptions", limit });

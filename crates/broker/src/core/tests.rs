@@ -226,6 +226,30 @@ fn a_group_gets_each_message_once_and_keeps_what_a_member_leaves() {
 }
 
 #[test]
+fn what_a_group_takes_over_is_in_the_store_before_the_one_who_had_it_goes() {
+    let mut core = Core::new(Settings { durable: true, ..quiet() });
+    let shared = Subscription::new("$share/g/job/+", Grade::AtLeastOnce);
+    let ids = ["a", "b"].map(|name| {
+        let id = core.open(NOW, opening(name, 1)).unwrap().session;
+        core.close(NOW, id, ConnectionId(1), true, None);
+        id
+    });
+    core.subscribe(NOW, ids[0], shared.clone()).unwrap();
+    core.publish(NOW, at_least("job/x", "1")).unwrap();
+    let (ticket, _) = core.journal.next_batch().unwrap();
+    core.persisted(ticket);
+    core.subscribe(NOW, ids[1], shared).unwrap();
+    core.end(NOW, ids[0]);
+    let (_, changes) = core.journal.next_batch().unwrap();
+    let place = |wanted: fn(&Change) -> bool| changes.iter().position(wanted).unwrap();
+    let queued =
+        place(|change| matches!(change, Change::Queued { client, .. } if &*client.name == "b"));
+    let ended = place(|change| matches!(change, Change::SessionEnded { .. }));
+    // The store forgets the message with the last who waits for it.
+    assert!(queued < ended, "{changes:?}");
+}
+
+#[test]
 fn a_queue_is_bounded_and_says_what_it_drops() {
     for (overflow, kept) in
         [(Overflow::Oldest, ["7", "8", "9"]), (Overflow::Newest, ["0", "1", "2"])]

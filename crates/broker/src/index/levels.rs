@@ -50,8 +50,8 @@ impl Levels {
     }
 
     /// The levels of a topic; `None` where no filter has that text.
-    pub(super) fn find_topic(&self, topic: &str) -> Vec<Option<u32>> {
-        topic.split('/').map(|text| self.numbers.get(text).copied()).collect()
+    pub(super) fn find_topic(&self, topic: &str) -> impl Iterator<Item = Option<u32>> {
+        topic.split('/').map(|text| self.numbers.get(text).copied())
     }
 
     /// A filter with these levels is gone.

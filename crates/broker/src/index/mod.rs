@@ -4,7 +4,9 @@
 //! Finding those of a topic takes steps by its levels and by the filters that fit it; filters that
 //! do not fit cost nothing.
 
+mod known;
 mod levels;
+mod list;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -15,13 +17,10 @@ use std::sync::Arc;
 
 use crate::ids::SessionId;
 use crate::publication::Grade;
+use known::Known;
 use levels::Levels;
+use list::List;
 use tree::{NodeId, Tree};
-
-/// Topics whose subscribers are remembered.
-const MAX_KNOWN: usize = 4096;
-/// Subscribers of one topic that are remembered; longer lists are made anew each time.
-const MAX_KNOWN_HITS: usize = 4096;
 
 /// A subscription, at its filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,17 +49,16 @@ pub(crate) struct Share {
 /// All that have subscribed with one filter.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
-    /// By session.
-    own: Vec<Subscriber>,
+    own: List,
     /// By name of the group.
     shares: Vec<Share>,
 }
 
 /// Those that a topic leads to: by session, one entry for each filter that fits.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Hits {
     /// Subscriptions of one session each.
-    pub(crate) own: Vec<Subscriber>,
+    pub(crate) own: List,
     /// Shared ones: one member of each is to get it.
     pub(crate) shares: Vec<Share>,
 }
@@ -72,8 +70,9 @@ pub(crate) struct Index {
     tree: Tree,
     // order: only looked up, never walked.
     exact: HashMap<Arc<str>, Subscribers>,
-    // order: only looked up and emptied as a whole.
-    known: HashMap<Arc<str>, Arc<Hits>>,
+    known: Known,
+    /// Memory of the last search.
+    path: Vec<Option<u32>>,
     subscriptions: usize,
 }
 
@@ -106,11 +105,10 @@ impl Index {
     /// Takes a subscription out; whether there was one.
     pub(crate) fn remove(&mut self, filter: &str, group: Option<&str>, session: SessionId) -> bool {
         let of = group.map(|group| format!("$share/{group}/{filter}"));
-        let Some(was) = self.take(filter, of.as_deref(), session) else { return false };
-        if was {
-            self.known.clear();
-            self.subscriptions -= 1;
-        }
+        // Before, since what is shared would be copied to be changed.
+        self.known.clear();
+        let was = self.take(filter, of.as_deref(), session).unwrap_or(false);
+        self.subscriptions -= usize::from(was);
         was
     }
 
@@ -135,7 +133,7 @@ impl Index {
     }
 
     /// Who has subscribed to a topic.
-    pub(crate) fn find(&mut self, topic: &Arc<str>) -> Arc<Hits> {
+    pub(crate) fn find(&mut self, topic: &Arc<str>) -> Hits {
         if let Some(hits) = self.known.get(topic) {
             return hits.clone();
         }
@@ -143,17 +141,11 @@ impl Index {
         if let Some(subscribers) = self.exact.get(topic) {
             subscribers.add_to(&mut hits);
         }
-        let path = self.levels.find_topic(topic);
-        self.tree.find_all(&path, topic.starts_with('$'), &mut hits);
-        // Stable, so that the same subscriptions give the same order.
-        hits.own.sort_by_key(|hit| hit.session);
-        let hits = Arc::new(hits);
-        if hits.own.len() <= MAX_KNOWN_HITS && hits.shares.is_empty() {
-            if self.known.len() >= MAX_KNOWN {
-                self.known.clear();
-            }
-            self.known.insert(topic.clone(), hits.clone());
-        }
+        self.path.clear();
+        self.path.extend(self.levels.find_topic(topic));
+        self.tree.find_all(&self.path, topic.starts_with('$'), &mut hits);
+        hits.own.sort();
+        self.known.insert(topic, &hits);
         hits
     }
 }
@@ -161,7 +153,7 @@ impl Index {
 impl Subscribers {
     fn insert(&mut self, of: Option<&str>, subscriber: Subscriber) -> bool {
         let list = match of {
-            None => &mut self.own,
+            None => return self.own.insert(subscriber),
             Some(of) => {
                 let at = match self.shares.binary_search_by(|share| (*share.of).cmp(of)) {
                     Ok(at) => at,
@@ -189,16 +181,13 @@ impl Subscribers {
     }
 
     fn remove(&mut self, of: Option<&str>, session: SessionId) -> bool {
-        let take = |list: &mut Vec<Subscriber>| {
-            let at = list.binary_search_by_key(&session, |known| known.session);
-            at.map(|at| list.remove(at)).is_ok()
-        };
-        let Some(of) = of else { return take(&mut self.own) };
+        let Some(of) = of else { return self.own.remove(session) };
         let Ok(at) = self.shares.binary_search_by(|share| (*share.of).cmp(of)) else {
             return false;
         };
         let Some(share) = self.shares.get_mut(at) else { return false };
-        let was = take(&mut share.members);
+        let place = share.members.binary_search_by_key(&session, |known| known.session);
+        let was = place.map(|place| share.members.remove(place)).is_ok();
         if share.members.is_empty() {
             self.shares.remove(at);
         }
@@ -206,11 +195,11 @@ impl Subscribers {
     }
 
     fn is_empty(&self) -> bool {
-        self.own.is_empty() && self.shares.is_empty()
+        self.own.as_slice().is_empty() && self.shares.is_empty()
     }
 
     fn add_to(&self, hits: &mut Hits) {
-        hits.own.extend_from_slice(&self.own);
+        hits.own.extend(&self.own);
         hits.shares.extend(self.shares.iter().cloned());
     }
 }

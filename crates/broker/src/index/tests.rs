@@ -18,7 +18,7 @@ fn subscriber(session: u32) -> Subscriber {
 }
 
 fn sessions(index: &mut Index, topic: &str) -> Vec<u32> {
-    index.find(&topic.into()).own.iter().map(|hit| hit.session.0).collect()
+    index.find(&topic.into()).own.as_slice().iter().map(|hit| hit.session.0).collect()
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn groups_are_apart_from_those_who_share_nothing() {
     index.insert("a/#", Some("h"), subscriber(2));
     index.insert("a/#", None, subscriber(2));
     let hits = index.find(&"a".into());
-    assert_eq!(hits.own.len(), 1);
+    assert_eq!(hits.own.as_slice().len(), 1);
     let groups: Vec<(&str, usize)> =
         hits.shares.iter().map(|share| (&*share.of, share.members.len())).collect();
     assert_eq!(groups, [("$share/g/a/#", 2), ("$share/h/a/#", 1)]);

@@ -13,7 +13,11 @@ const ROOT: NodeId = 0;
 /// A filter ends here, or goes on.
 #[derive(Debug, Default)]
 struct Node {
-    next: BTreeMap<Level, NodeId>,
+    /// By the text of the next level.
+    next: BTreeMap<u32, NodeId>,
+    /// Behind `+` and `#`; 0, which is the root, where there is nothing.
+    any: NodeId,
+    rest: NodeId,
     here: Subscribers,
 }
 
@@ -22,6 +26,34 @@ struct Node {
 pub(super) struct Tree {
     nodes: Vec<Node>,
     free: Vec<NodeId>,
+}
+
+impl Node {
+    fn get(&self, level: Level) -> Option<NodeId> {
+        let next = match level {
+            Level::Text(text) => self.next.get(&text).copied()?,
+            Level::Any => self.any,
+            Level::Rest => self.rest,
+        };
+        (next != ROOT).then_some(next)
+    }
+
+    fn set(&mut self, level: Level, next: NodeId) {
+        match level {
+            Level::Any => self.any = next,
+            Level::Rest => self.rest = next,
+            Level::Text(text) if next == ROOT => {
+                self.next.remove(&text);
+            }
+            Level::Text(text) => {
+                self.next.insert(text, next);
+            }
+        }
+    }
+
+    fn leads_nowhere(&self) -> bool {
+        self.next.is_empty() && self.any == ROOT && self.rest == ROOT
+    }
 }
 
 impl Default for Tree {
@@ -68,12 +100,12 @@ impl Tree {
             let is_unused = self
                 .nodes
                 .get(*child as usize)
-                .is_some_and(|node| node.next.is_empty() && node.here.is_empty());
+                .is_some_and(|node| node.leads_nowhere() && node.here.is_empty());
             if !is_unused {
                 return;
             }
             if let Some(node) = self.nodes.get_mut(*parent as usize) {
-                node.next.remove(level);
+                node.set(*level, ROOT);
             }
             self.free.push(*child);
         }
@@ -81,25 +113,22 @@ impl Tree {
 
     /// Adds all whose filter fits a topic of these levels.
     pub(super) fn find_all(&self, topic: &[Option<u32>], is_special: bool, hits: &mut Hits) {
-        let mut open = vec![(ROOT, 0_usize)];
-        while let Some((node, depth)) = open.pop() {
+        let mut open: Vec<(NodeId, usize)> = Vec::new();
+        // Only a node that goes on in two ways needs the list.
+        let mut next = Some((ROOT, 0_usize));
+        while let Some((node, depth)) = next.take().or_else(|| open.pop()) {
             let Some(node) = self.nodes.get(node as usize) else { continue };
             let wild = !(is_special && depth == 0);
-            if wild && let Some(rest) = node.next.get(&Level::Rest) {
-                self.add_at(*rest, hits);
+            if wild && node.rest != ROOT {
+                self.add_at(node.rest, hits);
             }
-            match topic.get(depth) {
-                None => node.here.add_to(hits),
-                Some(level) => {
-                    if wild && let Some(any) = node.next.get(&Level::Any) {
-                        open.push((*any, depth + 1));
-                    }
-                    if let Some(level) = level
-                        && let Some(next) = node.next.get(&Level::Text(*level))
-                    {
-                        open.push((*next, depth + 1));
-                    }
-                }
+            let Some(level) = topic.get(depth) else {
+                node.here.add_to(hits);
+                continue;
+            };
+            next = level.and_then(|level| node.next.get(&level)).map(|text| (*text, depth + 1));
+            if wild && node.any != ROOT {
+                open.extend(next.replace((node.any, depth + 1)));
             }
         }
     }
@@ -117,7 +146,7 @@ impl Tree {
     }
 
     fn next(&self, node: NodeId, level: Level) -> Option<NodeId> {
-        self.nodes.get(node as usize)?.next.get(&level).copied()
+        self.nodes.get(node as usize)?.get(level)
     }
 
     fn add(&mut self, parent: NodeId, level: Level) -> NodeId {
@@ -126,7 +155,7 @@ impl Tree {
             u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX)
         });
         if let Some(node) = self.nodes.get_mut(parent as usize) {
-            node.next.insert(level, child);
+            node.set(level, child);
         }
         child
     }

@@ -28,6 +28,8 @@ pub(super) struct Connection {
     pub(super) phase: Phase,
     /// Bytes of packets that are not whole, or have to wait.
     pub(super) input: BytesMut,
+    /// They have memory of their own, not of what was read.
+    pub(super) is_input_own: bool,
     /// When something came last.
     pub(super) heard: Duration,
     /// Who the client's certificate says it is.
@@ -55,7 +57,24 @@ pub(super) struct Open {
 
 impl Connection {
     pub(super) fn new(certified: Option<Arc<str>>) -> Self {
-        Self { phase: Phase::Waiting, input: BytesMut::new(), heard: Duration::ZERO, certified }
+        Self {
+            phase: Phase::Waiting,
+            input: BytesMut::new(),
+            is_input_own: true,
+            heard: Duration::ZERO,
+            certified,
+        }
+    }
+
+    /// What is left of the input has memory of its own: it may be a few bytes of what was read for
+    /// all connections, which they would keep.
+    pub(super) fn settle_input(&mut self) {
+        if self.input.is_empty() {
+            self.input = BytesMut::new();
+        } else if !self.is_input_own {
+            self.input = BytesMut::from(&*self.input);
+            self.is_input_own = true;
+        }
     }
 
     /// The version, or the newest until one was said.

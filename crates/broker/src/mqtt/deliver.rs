@@ -9,6 +9,7 @@ use proto::mqtt::{
 
 use super::connection::Open;
 use super::translate;
+use super::written::{Form, Written};
 use crate::core::{Delivery, Next};
 use crate::event::Drop;
 use crate::ids::ConnectionId;
@@ -20,11 +21,12 @@ pub(super) fn deliver(
     id: ConnectionId,
     open: &mut Open,
     max_numbered: u16,
+    written: &mut Written,
 ) {
     open.max_numbered = open.max_numbered.min(max_numbered);
     while context.outputs.room(id) {
         match context.core.take(context.now, open.session) {
-            Some(Next::Publish(delivery)) => publish(context, id, open, &delivery),
+            Some(Next::Publish(delivery)) => publish(context, id, open, &delivery, written),
             Some(Next::Release(handle)) => {
                 open.send(context, id, Packet::PubRel(Ack::new(handle.get(), Reason::SUCCESS)));
             }
@@ -38,8 +40,23 @@ pub(super) fn deliver(
     }
 }
 
-fn publish(context: &mut Context<'_>, id: ConnectionId, open: &mut Open, delivery: &Delivery) {
+fn publish(
+    context: &mut Context<'_>,
+    id: ConnectionId,
+    open: &mut Open,
+    delivery: &Delivery,
+    written: &mut Written,
+) {
     let publication = &delivery.publication;
+    let form = Form::of(delivery, open.version, open.max_numbered > 0);
+    if let Some(form) = form
+        && written.has(form, open.max_bytes)
+    {
+        if let Some(out) = context.outputs.writer(id) {
+            written.repeat(form, delivery, out);
+        }
+        return;
+    }
     let mut properties = if open.version == Version::V5 {
         translate::delivered(context.now, publication, delivery.identifiers.as_deref())
     } else {
@@ -63,8 +80,14 @@ fn publish(context: &mut Context<'_>, id: ConnectionId, open: &mut Open, deliver
         properties,
         payload: publication.payload.clone(),
     });
+    if let (Ok(packet), Some(form)) = (&packet, form)
+        // Whoever waits for it shares it.
+        && Arc::strong_count(publication) > 1
+    {
+        written.keep(form, packet);
+    }
     let why = match packet {
-        Ok(packet) => write(context, id, open, packet),
+        Ok(packet) => write(context, id, open, &packet),
         Err(_) => Some(Drop::Unmappable),
     };
     if why.is_none()
@@ -98,7 +121,7 @@ fn write(
     context: &mut Context<'_>,
     id: ConnectionId,
     open: &Open,
-    packet: Publish,
+    packet: &Publish,
 ) -> Option<Drop> {
     if open.max_bytes < usize::MAX {
         let packet = Packet::Publish(packet.clone());
@@ -108,7 +131,7 @@ fn write(
         }
     }
     let out = context.outputs.writer(id)?;
-    if encode_publish_head(&packet, open.version, out).is_err() {
+    if encode_publish_head(packet, open.version, out).is_err() {
         return Some(Drop::Unmappable);
     }
     context.outputs.append(id, &packet.payload);

@@ -5,6 +5,7 @@ mod connection;
 mod deliver;
 mod packets;
 mod translate;
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use crate::event::Event;
 use crate::ids::{ConnectionId, Protocol, SessionId};
 use crate::outputs::Context;
 use connection::{Connection, Open, Phase};
+use written::Written;
 
 /// How long a connection may take until it has said who it is (MQTT 5 §3.1.4: "a reasonable amount
 /// of time").
@@ -53,10 +55,11 @@ impl Default for Settings {
 #[derive(Debug)]
 pub(crate) struct Mqtt {
     settings: Settings,
-    connections: BTreeMap<ConnectionId, Connection>,
+    connections: BTreeMap<ConnectionId, Box<Connection>>,
     timers: Timers<ConnectionId>,
     /// Connections with an acknowledgement that waits for the store.
     holding: BTreeSet<ConnectionId>,
+    written: Written,
 }
 
 impl Mqtt {
@@ -66,6 +69,7 @@ impl Mqtt {
             connections: BTreeMap::new(),
             timers: Timers::default(),
             holding: BTreeSet::new(),
+            written: Written::default(),
         }
     }
 
@@ -140,7 +144,7 @@ impl Mqtt {
     fn forget(&mut self, id: ConnectionId) -> Option<Connection> {
         self.timers.set(id, None);
         self.holding.remove(&id);
-        self.connections.remove(&id)
+        self.connections.remove(&id).map(|connection| *connection)
     }
 
     fn open_mut(&mut self, id: ConnectionId) -> Option<&mut Open> {
@@ -159,7 +163,7 @@ impl Adapter for Mqtt {
         certified: Option<Arc<str>>,
     ) {
         let now = context.now;
-        self.connections.insert(id, Connection::new(certified));
+        self.connections.insert(id, Box::new(Connection::new(certified)));
         self.timers.set(id, Some(now.saturating_add(MAX_CONNECT_WAIT)));
     }
 
@@ -168,10 +172,14 @@ impl Adapter for Mqtt {
         connection.heard = context.now;
         if connection.input.is_empty() {
             connection.input = bytes;
+            connection.is_input_own = false;
         } else {
             connection.input.extend_from_slice(&bytes);
         }
         self.read(context, id);
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.settle_input();
+        }
     }
 
     fn known(
@@ -185,16 +193,21 @@ impl Adapter for Mqtt {
     }
 
     fn deliver(&mut self, context: &mut Context<'_>, session: SessionId, id: ConnectionId) {
-        if let Some(Connection { phase: Phase::Open(open), .. }) = self.connections.get_mut(&id)
+        let max = self.settings.topic_alias_maximum;
+        if let Some(Connection { phase: Phase::Open(open), .. }) =
+            self.connections.get_mut(&id).map(Box::as_mut)
             && open.session == session
         {
-            deliver::deliver(context, id, open, self.settings.topic_alias_maximum);
+            deliver::deliver(context, id, open, max, &mut self.written);
         }
     }
 
     fn writable(&mut self, context: &mut Context<'_>, id: ConnectionId) {
-        if let Some(Connection { phase: Phase::Open(open), .. }) = self.connections.get_mut(&id) {
-            deliver::deliver(context, id, open, self.settings.topic_alias_maximum);
+        let max = self.settings.topic_alias_maximum;
+        if let Some(Connection { phase: Phase::Open(open), .. }) =
+            self.connections.get_mut(&id).map(Box::as_mut)
+        {
+            deliver::deliver(context, id, open, max, &mut self.written);
         }
     }
 
@@ -209,7 +222,8 @@ impl Adapter for Mqtt {
         let done = context.core.journal.done();
         let connections = &mut self.connections;
         self.holding.retain(|id| {
-            let Some(Connection { phase: Phase::Open(open), .. }) = connections.get_mut(id) else {
+            let connection = connections.get_mut(id).map(Box::as_mut);
+            let Some(Connection { phase: Phase::Open(open), .. }) = connection else {
                 return false;
             };
             open.flush(context, *id, done);

@@ -2,6 +2,7 @@
 
 mod inflight;
 mod queue;
+mod subscriptions;
 mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use crate::publication::{Grade, Publication};
 
 pub(crate) use inflight::{Again, Flying, Inflight, Phase};
 pub(crate) use queue::{Entry, Queue};
+pub(crate) use subscriptions::Subscriptions;
 pub(crate) use table::Sessions;
 
 /// What a client wants published when it is gone without a word (MQTT 5 §3.1.2.5).
@@ -103,7 +105,7 @@ pub(crate) struct Session {
     /// Messages that the client takes without having acknowledged one.
     pub(crate) window: u16,
     pub(crate) will: Option<Box<Will>>,
-    pub(crate) subscriptions: BTreeMap<Arc<str>, Granted>,
+    pub(crate) subscriptions: Subscriptions,
     pub(crate) walks: Vec<Walk>,
     pub(crate) queue: Queue,
     pub(crate) inflight: Inflight,
@@ -132,7 +134,7 @@ impl Session {
             stored: false,
             window: u16::MAX,
             will: None,
-            subscriptions: BTreeMap::new(),
+            subscriptions: Subscriptions::default(),
             walks: Vec::new(),
             queue: Queue::default(),
             inflight: Inflight::default(),

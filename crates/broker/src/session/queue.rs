@@ -42,6 +42,12 @@ struct Lane {
     entries: VecDeque<Option<Entry>>,
 }
 
+/// By topic, the urgency and the number of an entry. Few queues have any.
+#[derive(Debug, Default)]
+struct Newest {
+    of: BTreeMap<Arc<str>, (Urgency, u64)>,
+}
+
 /// See the module; its owner bounds it by [`Queue::len`] and [`Queue::bytes`].
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
@@ -49,7 +55,7 @@ pub(crate) struct Queue {
     len: usize,
     bytes: usize,
     /// Where the newest of a topic is that a newer one may replace.
-    newest: BTreeMap<Arc<str>, (Urgency, u64)>,
+    newest: Option<Box<Newest>>,
 }
 
 impl Queue {
@@ -105,7 +111,7 @@ impl Queue {
         let urgency = entry.publication.urgency;
         let topic = entry.conflate.then(|| entry.publication.topic.clone());
         if let Some(topic) = &topic
-            && let Some((urgency, number)) = self.newest.get(topic).copied()
+            && let Some((urgency, number)) = self.newest_of(topic)
             && let Some(waiting) = self.at(urgency, number)
         {
             let old = waiting.replace(entry);
@@ -125,7 +131,8 @@ impl Queue {
         if let Some(lane) = self.lanes.get_mut(at) {
             lane.entries.push_back(Some(entry));
             if let Some(topic) = topic {
-                self.newest.insert(topic, (urgency, lane.first + lane.entries.len() as u64 - 1));
+                let number = lane.first + lane.entries.len() as u64 - 1;
+                self.newest.get_or_insert_default().of.insert(topic, (urgency, number));
             }
         }
         self.skip();
@@ -172,6 +179,10 @@ impl Queue {
         std::iter::from_fn(|| self.pop())
     }
 
+    fn newest_of(&self, topic: &str) -> Option<(Urgency, u64)> {
+        self.newest.as_ref()?.of.get(topic).copied()
+    }
+
     fn at(&mut self, urgency: Urgency, number: u64) -> Option<&mut Option<Entry>> {
         let at = self.lanes.binary_search_by_key(&urgency, |lane| lane.urgency).ok()?;
         let lane = self.lanes.get_mut(at)?;
@@ -183,11 +194,14 @@ impl Queue {
     fn forget(&mut self, entry: &Entry) {
         self.len = self.len.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(entry.size_bytes());
-        if !self.newest.is_empty()
-            && let Some((urgency, number)) = self.newest.get(&entry.publication.topic).copied()
+        if let Some((urgency, number)) = self.newest_of(&entry.publication.topic)
             && self.at(urgency, number).is_none()
+            && let Some(newest) = &mut self.newest
         {
-            self.newest.remove(&entry.publication.topic);
+            newest.of.remove(&entry.publication.topic);
+            if newest.of.is_empty() {
+                self.newest = None;
+            }
         }
     }
 
@@ -290,7 +304,7 @@ mod tests {
         assert_eq!(queue.pop().unwrap().publication.payload, "a2");
         assert!(push(&mut queue, entry("a", "a3", 3), true).is_none(), "the one before has left");
         assert_eq!(payloads(&mut queue), ["b1", "event", "a3"]);
-        assert!(queue.newest.is_empty() && queue.bytes() == 0);
+        assert!(queue.newest.is_none() && queue.bytes() == 0);
     }
 
     #[test]
