@@ -5,6 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::server::{MAX_HANDSHAKES_PER_SOURCE, MAX_SILENCE, MAX_STRANGERS};
 use super::*;
@@ -18,7 +19,11 @@ fn ms(number: u64) -> Duration {
 
 /// The keys of two clients.
 fn keys() -> Keys {
-    let path = std::env::temp_dir().join(format!("longwire-psk-{}", std::process::id()));
+    // Tests run beside each other.
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("longwire-psk-{}-{number}", std::process::id());
+    let path = std::env::temp_dir().join(name);
     let mut file = OpenOptions::new();
     let file = file.write(true).create(true).truncate(true).mode(0o600).open(&path);
     let text = format!("'one' = '{KEY}'\n'other' = '0xffeeddccbbaa99887766554433221100'\n");
