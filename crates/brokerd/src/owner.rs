@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use broker::{Answer, Broker, ConnectionId, Input, Output, Protocol};
+use broker::{Answer, Broker, ConnectionId, Input, MqttSettings, Output, Protocol};
 use bytes::{Bytes, BytesMut};
 use tokio::sync::{Notify, oneshot};
 
@@ -51,6 +51,9 @@ pub(crate) struct Owner {
     wake: Notify,
     /// A connection has gone.
     left: Notify,
+    /// Bridges that are to be connected.
+    dials: RefCell<VecDeque<u16>>,
+    dial: Notify,
     users: Users,
     store: Option<Store>,
     senders: RefCell<Senders>,
@@ -64,7 +67,13 @@ impl Owner {
     pub(crate) fn new(config: &Config) -> Result<Self, Error> {
         let started_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let started_at = started_at.unwrap_or_default();
-        let mut broker = Broker::new(config.settings()?, config.mqtt())
+        let (bridges, _) = config.bridges()?;
+        let mut mqtt = MqttSettings { bridges, ..config.mqtt() };
+        if config.broker.node.is_none() {
+            // Two of one name would take each other's publications for their own.
+            mqtt.node = format!("{:x}", store::random()?).into();
+        }
+        let mut broker = Broker::new(config.settings()?, mqtt)
             .with_amqp(config.amqp())
             .with_amqp091(config.amqp091())
             .with_mqtt_sn(config.mqtt_sn()?)
@@ -99,6 +108,8 @@ impl Owner {
             wake_at: Cell::new(None),
             wake: Notify::new(),
             left: Notify::new(),
+            dials: RefCell::default(),
+            dial: Notify::new(),
             users: Users::load(config)?,
             store,
             senders: RefCell::default(),
@@ -230,6 +241,10 @@ impl Owner {
                 Some(store) if !changes.is_empty() => store.write(ticket, changes),
                 _ => self.inputs.borrow_mut().push_back(Input::Persisted { ticket }),
             },
+            Output::Dial { bridge } => {
+                self.dials.borrow_mut().push_back(bridge);
+                self.dial.notify_one();
+            }
             Output::WakeAt(at) => {
                 self.wake_at.set(at);
                 self.wake.notify_one();
@@ -295,12 +310,19 @@ impl Owner {
         certified: Option<Arc<str>>,
         peer: SocketAddr,
     ) -> Rc<Link> {
+        let link = self.link();
+        let id = link.id;
+        tracing::debug!(%peer, connection = id.0, %protocol, "a connection");
+        self.input(Input::Connected { connection: id, protocol, certified });
+        link
+    }
+
+    /// A connection that the broker does not know yet.
+    pub(crate) fn link(&self) -> Rc<Link> {
         let id = ConnectionId(self.last_id.get() + 1);
         self.last_id.set(id.0);
         let link = Rc::new(Link::new(id));
         self.links.borrow_mut().insert(id, link.clone());
-        tracing::debug!(%peer, connection = id.0, %protocol, "a connection");
-        self.input(Input::Connected { connection: id, protocol, certified });
         link
     }
 
@@ -308,6 +330,17 @@ impl Owner {
     pub(crate) fn lose(self: &Rc<Self>, link: &Link) {
         self.links.borrow_mut().remove(&link.id);
         self.input(Input::Lost { connection: link.id });
+    }
+
+    /// The next bridge that is to be connected.
+    pub(crate) async fn next_dial(&self) -> u16 {
+        loop {
+            let next = self.dials.borrow_mut().pop_front();
+            match next {
+                Some(bridge) => return bridge,
+                None => self.dial.notified().await,
+            }
+        }
     }
 
     /// Tells clients that the broker ends, and waits for that and for the store.

@@ -156,12 +156,7 @@ async fn take_over(response: Response<Incoming>, whom: &str) -> io::Result<Strea
     Ok(Box::new(TokioIo::new(upgraded)))
 }
 
-async fn secure(
-    stream: Stream,
-    name: &str,
-    layer: &Tls,
-    carries_http: bool,
-) -> io::Result<Stream> {
+async fn secure(stream: Stream, name: &str, layer: &Tls, carries_http: bool) -> io::Result<Stream> {
     let mut config = client_config(layer.clone()).await?;
     let protocol = if carries_http { Some(HTTP_ALPN) } else { layer.protocol };
     config.alpn_protocols = protocol.into_iter().map(<[u8]>::to_vec).collect();
@@ -209,8 +204,7 @@ fn authorities(layer: &Tls) -> io::Result<rustls::RootCertStore> {
 
 fn certificates(file: &std::path::Path) -> io::Result<Vec<CertificateDer<'static>>> {
     let wrong = |what: &str| io::Error::other(format!("{}: {what}", file.display()));
-    let found: Result<Vec<_>, _> =
-        CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
+    let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
     let found = found.map_err(|error| wrong(&error.to_string()))?;
     if found.is_empty() { Err(wrong("no certificate in PEM")) } else { Ok(found) }
 }

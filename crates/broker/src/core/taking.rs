@@ -182,24 +182,24 @@ impl Core {
         self.sessions.get(id).is_some_and(|session| session.inbound.contains(&handle))
     }
 
-    /// The peer has lost what it held of a session: numbers of both sides mean nothing to it any
-    /// more. What it has not acknowledged is given to it again.
-    pub fn peer_forgot(&mut self, id: SessionId) {
-        let Some(session) = self.sessions.get(id) else { return };
-        let inbound: Vec<u16> = session.inbound.iter().copied().collect();
-        let received: Vec<u16> = session.inflight.received().collect();
-        for handle in inbound {
-            self.release(id, handle);
-        }
-        for handle in received {
-            self.finish(id, handle, false);
-        }
-    }
-
     /// How many numbers a client has in use.
     #[must_use]
     pub fn inbound_len(&self, id: SessionId) -> usize {
         self.sessions.get(id).map_or(0, |session| session.inbound.len())
+    }
+}
+
+/// The peer has lost what it held of a session: numbers of both sides mean nothing to it any more.
+/// What it has not acknowledged is given to it again.
+pub(crate) fn peer_forgot(core: &mut Core, id: SessionId) {
+    let Some(session) = core.sessions.get(id) else { return };
+    let inbound: Vec<u16> = session.inbound.iter().copied().collect();
+    let received: Vec<u16> = session.inflight.received().collect();
+    for handle in inbound {
+        core.release(id, handle);
+    }
+    for handle in received {
+        core.finish(id, handle, false);
     }
 }
 

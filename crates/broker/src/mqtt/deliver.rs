@@ -50,8 +50,8 @@ fn publish(
 ) {
     let publication = &delivery.publication;
     // Over a bridge it has another topic, and the nodes that it has passed.
-    let form = Form::of(delivery, open.version, open.max_numbered > 0)
-        .filter(|_| open.end.is_none());
+    let form =
+        Form::of(delivery, open.version, open.max_numbered > 0).filter(|_| open.end.is_none());
     if let Some(form) = form
         && written.has(form, open.max_bytes)
     {

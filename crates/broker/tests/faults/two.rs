@@ -51,7 +51,6 @@ fn broker(which: usize, dialler: usize, version: Version) -> Broker {
         expiry: Duration::from_secs(86_400),
         max_inflight: 10,
         batch: Duration::from_millis(if goes { 0 } else { 40 }),
-        backlog_per_second: None,
         routes: vec![BridgeRoute {
             filter: "#".to_owned(),
             comes: !goes,

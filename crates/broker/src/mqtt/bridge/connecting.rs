@@ -8,9 +8,9 @@ use proto::mqtt::{
     SubAck, Subscribe, Text, Value, Version, encode,
 };
 
-use super::link::{Link, State};
+use super::link::{DialState, Link};
 use super::{Bridge, End, peer_node, say_node};
-use crate::core::Opening;
+use crate::core::{Opening, peer_forgot};
 use crate::event::Event;
 use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId};
 use crate::mqtt::connection::{Connection, Open, Phase};
@@ -34,7 +34,7 @@ impl Mqtt {
             if link.dial_at().is_none_or(|at| at > context.now) {
                 continue;
             }
-            if link.state == State::New
+            if link.state == DialState::New
                 && let Err(why) = self.prepare(context, number)
             {
                 context.core.tell(Event::Refused {
@@ -44,7 +44,7 @@ impl Mqtt {
                 });
             }
             let Some(link) = self.links.get_mut(number) else { return };
-            link.state = State::Dialling;
+            link.state = DialState::Dialling;
             context.outputs.dial(u16::try_from(number).unwrap_or(u16::MAX));
         }
     }
@@ -75,13 +75,13 @@ impl Mqtt {
                 return link.failed(context.now);
             }
         };
-        link.state = State::Connected(id);
+        link.state = DialState::Connected(id);
         let bridge = link.bridge.clone();
         let connect = connect(&bridge, &self.settings, &self.settings.node);
         let mut connection = Connection::new(None);
         connection.phase = Phase::Greeting(number);
         connection.greeting_version = bridge.version;
-        self.connections.insert(id, connection);
+        self.connections.insert(id, Box::new(connection));
         self.timers.set(id, Some(context.now.saturating_add(MAX_CONNECT_WAIT)));
         if let Some(out) = context.outputs.writer(id) {
             // Its parts were looked at when the configuration was read.
@@ -113,7 +113,7 @@ impl Mqtt {
         let narrow = |of| number_of(of).and_then(|value| u16::try_from(value).ok());
         let window = narrow(Id::RECEIVE_MAXIMUM).unwrap_or(u16::MAX).min(bridge.max_inflight);
         if let Some(session) = link.session.filter(|_| !answer.session_present) {
-            context.core.peer_forgot(session);
+            peer_forgot(context.core, session);
         }
         let session = match open(context, link, id, window) {
             Ok(session) => session,
@@ -207,7 +207,7 @@ impl Mqtt {
     /// A bridge's connection has ended.
     pub(in crate::mqtt) fn unlinked(&mut self, now: Duration, id: ConnectionId) {
         for link in &mut self.links {
-            if link.state == State::Connected(id) {
+            if link.state == DialState::Connected(id) {
                 link.failed(now);
             }
         }

@@ -14,7 +14,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// A bridge's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::mqtt) enum State {
+pub(in crate::mqtt) enum DialState {
     /// Nothing has begun.
     New,
     /// A connection is to be made then.
@@ -29,7 +29,7 @@ pub(in crate::mqtt) enum State {
 #[derive(Debug)]
 pub(in crate::mqtt) struct Link {
     pub(in crate::mqtt) bridge: Arc<Bridge>,
-    pub(in crate::mqtt) state: State,
+    pub(in crate::mqtt) state: DialState,
     /// Its session here, once there is one.
     pub(in crate::mqtt) session: Option<SessionId>,
     /// It has been subscribed there since this process began.
@@ -57,7 +57,7 @@ impl Link {
     pub(in crate::mqtt) fn new(bridge: Bridge) -> Self {
         Self {
             bridge: Arc::new(bridge),
-            state: State::New,
+            state: DialState::New,
             session: None,
             has_subscribed: false,
             failures: 0,
@@ -67,9 +67,9 @@ impl Link {
     /// When a connection is to be made.
     pub(in crate::mqtt) fn dial_at(&self) -> Option<Duration> {
         match self.state {
-            State::New => Some(Duration::ZERO),
-            State::Waiting(at) => Some(at),
-            State::Dialling | State::Connected(_) => None,
+            DialState::New => Some(Duration::ZERO),
+            DialState::Waiting(at) => Some(at),
+            DialState::Dialling | DialState::Connected(_) => None,
         }
     }
 
@@ -83,7 +83,7 @@ impl Link {
     pub(in crate::mqtt) fn failed(&mut self, now: Duration) {
         let pause = MIN_PAUSE.saturating_mul(1 << self.failures.min(5)).min(MAX_PAUSE);
         self.failures = self.failures.saturating_add(1);
-        self.state = State::Waiting(now.saturating_add(pause));
+        self.state = DialState::Waiting(now.saturating_add(pause));
     }
 }
 

@@ -55,9 +55,6 @@ pub struct Bridge {
     /// How long what is sent may wait for more, so that it leaves together. What is urgent does not
     /// wait.
     pub batch: Duration,
-    /// Messages a second that had waited for the connection; what is published since goes before
-    /// them. `None`: all in order, as fast as they are taken.
-    pub backlog_per_second: Option<u32>,
     /// What crosses it.
     pub routes: Vec<Route>,
 }

@@ -42,7 +42,6 @@ fn bridge(name: &str, routes: Vec<Route>) -> Bridge {
         expiry: Duration::from_secs(3600),
         max_inflight: 20,
         batch: Duration::ZERO,
-        backlog_per_second: None,
         routes,
     }
 }
