@@ -13,7 +13,7 @@ use crate::owner::Owner;
 pub(crate) async fn run(owner: Rc<Owner>, targets: Vec<Target>) {
     let targets: Vec<Rc<Target>> = targets.into_iter().map(Rc::new).collect();
     loop {
-        let bridge = owner.next_dial().await;
+        let bridge = owner.dials.next().await;
         if let Some(target) = targets.get(usize::from(bridge)) {
             tokio::task::spawn_local(serve(owner.clone(), bridge, target.clone()));
         }

@@ -9,6 +9,7 @@ mod config;
 mod connection;
 mod consumers;
 mod datagrams;
+mod dials;
 mod error;
 mod http;
 mod link;

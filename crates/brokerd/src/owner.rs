@@ -16,6 +16,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::bound::Bound;
 use crate::config::Config;
 use crate::consumers::{self, Consumers};
+use crate::dials::Dials;
 use crate::error::Error;
 use crate::link::Link;
 use crate::log;
@@ -52,8 +53,7 @@ pub(crate) struct Owner {
     /// A connection has gone.
     left: Notify,
     /// Bridges that are to be connected.
-    dials: RefCell<VecDeque<u16>>,
-    dial: Notify,
+    pub(crate) dials: Dials,
     users: Users,
     store: Option<Store>,
     senders: RefCell<Senders>,
@@ -108,8 +108,7 @@ impl Owner {
             wake_at: Cell::new(None),
             wake: Notify::new(),
             left: Notify::new(),
-            dials: RefCell::default(),
-            dial: Notify::new(),
+            dials: Dials::default(),
             users: Users::load(config)?,
             store,
             senders: RefCell::default(),
@@ -242,8 +241,7 @@ impl Owner {
                 _ => self.inputs.borrow_mut().push_back(Input::Persisted { ticket }),
             },
             Output::Dial { bridge } => {
-                self.dials.borrow_mut().push_back(bridge);
-                self.dial.notify_one();
+                self.dials.add(bridge);
             }
             Output::WakeAt(at) => {
                 self.wake_at.set(at);
@@ -330,17 +328,6 @@ impl Owner {
     pub(crate) fn lose(self: &Rc<Self>, link: &Link) {
         self.links.borrow_mut().remove(&link.id);
         self.input(Input::Lost { connection: link.id });
-    }
-
-    /// The next bridge that is to be connected.
-    pub(crate) async fn next_dial(&self) -> u16 {
-        loop {
-            let next = self.dials.borrow_mut().pop_front();
-            match next {
-                Some(bridge) => return bridge,
-                None => self.dial.notified().await,
-            }
-        }
     }
 
     /// Tells clients that the broker ends, and waits for that and for the store.
