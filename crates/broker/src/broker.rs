@@ -34,6 +34,13 @@ pub enum Input {
         /// Who its certificate says the client is, if it has one.
         certified: Option<Arc<str>>,
     },
+    /// A connection of a bridge was made, or not: the answer to [`Output::Dial`].
+    Dialled {
+        /// Which bridge.
+        bridge: u16,
+        /// The number that the shell gives the connection, never given again; or why there is none.
+        result: Result<ConnectionId, String>,
+    },
     /// Bytes came.
     Received {
         /// Over which connection.
@@ -181,6 +188,7 @@ impl Broker {
 
     /// Takes an input at a time that never goes back.
     pub fn handle_input(&mut self, now: Duration, input: Input) {
+        self.outputs.set_now(now);
         self.dispatch(now, input);
         self.settle(now);
     }
@@ -210,6 +218,7 @@ impl Broker {
     fn wake_at(&self) -> Option<Duration> {
         let all = [
             self.core.wake_at(),
+            self.outputs.wake_at(),
             self.mqtt.wake_at(),
             self.amqp.wake_at(),
             self.amqp091.wake_at(),
@@ -228,6 +237,14 @@ impl Broker {
                 if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
                     adapter.connected(&mut context, connection, certified);
                 }
+            }
+            Input::Dialled { bridge, result } => {
+                if let Ok(connection) = result {
+                    self.connections.insert(connection, Protocol::Mqtt);
+                    self.outputs.open(connection);
+                }
+                let (core, outputs) = (&mut self.core, &mut self.outputs);
+                self.mqtt.dialled(&mut Context { now, core, outputs }, bridge, result);
             }
             Input::Received { connection, bytes } => {
                 if let Some((adapter, mut context)) = self.adapter_of(now, connection) {

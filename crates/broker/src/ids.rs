@@ -32,19 +32,22 @@ pub enum Protocol {
     Amqp091,
     /// WS-Notification 1.3.
     Wsn,
+    /// A bridge of this broker to another.
+    Bridge,
     /// The broker itself.
     Broker,
 }
 
 impl Protocol {
     /// Every one, with the name that events, the store and metrics use.
-    pub const NAMES: [(Self, &'static str); 7] = [
+    pub const NAMES: [(Self, &'static str); 8] = [
         (Self::Mqtt, "mqtt"),
         (Self::MqttSn, "mqtt-sn"),
         (Self::MqttUdp, "mqtt-udp"),
         (Self::Amqp, "amqp"),
         (Self::Amqp091, "amqp091"),
         (Self::Wsn, "wsn"),
+        (Self::Bridge, "bridge"),
         (Self::Broker, "broker"),
     ];
 

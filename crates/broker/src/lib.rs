@@ -57,7 +57,7 @@ pub use filter::{
 };
 pub use http::{Answer, Asked, Post, Posted};
 pub use ids::{ClientKey, ConnectionId, Protocol, SessionId, Ticket};
-pub use mqtt::Settings as MqttSettings;
+pub use mqtt::{Bridge, Route as BridgeRoute, Settings as MqttSettings, is_node};
 pub use mqttsn::{
     Listener as MqttSnListener, Predefined as MqttSnPredefined, Settings as MqttSnSettings,
 };

@@ -1,6 +1,6 @@
 //! What adapters have done to the world.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use crate::ids::{ConnectionId, Ticket};
 /// Bytes that a connection may have on their way before its client gets more: as much as a socket
 /// takes at once, so that what is urgent does not wait behind what is not.
 const MAX_UNSENT_BYTES: usize = 64 << 10;
+/// Bytes that wait for more at most.
+const MAX_HELD_BYTES: usize = 16 << 10;
 /// Payloads of so many bytes are handed on as they are, shorter ones are copied behind their heads.
 const MIN_SHARED_BYTES: usize = 4096;
 
@@ -46,6 +48,11 @@ pub enum Output {
     Answer(Answer),
     /// A request of HTTP is to be made; the answer is [`crate::Input::Posted`].
     Post(Post),
+    /// A bridge is to be connected; the answer is [`crate::Input::Dialled`].
+    Dial {
+        /// Its number among those of the settings.
+        bridge: u16,
+    },
     /// Somebody is to be recognized; the answer is [`crate::Input::Known`].
     Login(Login),
     /// Changes are to be written, all or none; the answer is [`crate::Input::Persisted`], at once
@@ -97,16 +104,78 @@ struct Writer {
     is_closing: bool,
 }
 
+/// When what is written for a connection leaves.
+#[derive(Debug)]
+struct Pace {
+    /// How long it may wait for more.
+    batch: Duration,
+    /// Until when it waits.
+    held_until: Option<Duration>,
+    /// When something was written last.
+    written_at: Duration,
+}
+
 /// See the module. What is written for a connection within one input goes out as few pieces.
 #[derive(Debug, Default)]
 pub struct Outputs {
     /// A connection that has nothing on its way takes no memory here.
     writers: BTreeMap<ConnectionId, Option<Box<Writer>>>,
     dirty: Vec<ConnectionId>,
+    /// Connections whose bytes may wait for more: few have one.
+    paces: BTreeMap<ConnectionId, Pace>,
+    /// Those whose bytes do.
+    held: BTreeSet<ConnectionId>,
     others: VecDeque<Output>,
+    now: Duration,
 }
 
 impl Outputs {
+    /// The time, which is that of the input.
+    pub(crate) fn set_now(&mut self, now: Duration) {
+        self.now = now;
+        let due: Vec<ConnectionId> =
+            self.held.iter().copied().filter(|id| !self.waits(*id)).collect();
+        for id in due {
+            self.held.remove(&id);
+            self.dirty.push(id);
+        }
+    }
+
+    /// When bytes that wait for more have to leave.
+    pub(crate) fn wake_at(&self) -> Option<Duration> {
+        let paces = self.held.iter().filter_map(|id| self.paces.get(id));
+        paces.filter_map(|pace| pace.held_until).min()
+    }
+
+    /// What is written for a connection may wait so long for more.
+    pub(crate) fn batch(&mut self, connection: ConnectionId, batch: Duration) {
+        let pace = Pace { batch, held_until: None, written_at: self.now };
+        self.paces.insert(connection, pace);
+    }
+
+    /// What is written for a connection leaves now.
+    pub(crate) fn urge(&mut self, connection: ConnectionId) {
+        if let Some(pace) = self.paces.get_mut(&connection) {
+            pace.held_until = Some(Duration::ZERO);
+            if self.held.remove(&connection) {
+                self.dirty.push(connection);
+            }
+        }
+    }
+
+    /// When something was written last for a connection whose bytes may wait.
+    pub(crate) fn written_at(&self, connection: ConnectionId) -> Option<Duration> {
+        self.paces.get(&connection).map(|pace| pace.written_at)
+    }
+
+    /// Whether what is written for a connection waits for more.
+    fn waits(&self, connection: ConnectionId) -> bool {
+        let Some(pace) = self.paces.get(&connection) else { return false };
+        let Some(Some(writer)) = self.writers.get(&connection) else { return false };
+        let is_short = writer.buffer.len() + writer.waiting_bytes < MAX_HELD_BYTES;
+        !writer.is_closing && is_short && pace.held_until.is_some_and(|until| until > self.now)
+    }
+
     /// There is a connection.
     pub(crate) fn open(&mut self, connection: ConnectionId) {
         self.writers.insert(connection, None);
@@ -115,6 +184,8 @@ impl Outputs {
     /// It is gone.
     pub(crate) fn forget(&mut self, connection: ConnectionId) {
         self.writers.remove(&connection);
+        self.paces.remove(&connection);
+        self.held.remove(&connection);
     }
 
     /// Bytes have left.
@@ -161,6 +232,11 @@ impl Outputs {
             writer.is_dirty = true;
             self.dirty.push(connection);
         }
+        if let Some(pace) = self.paces.get_mut(&connection) {
+            pace.written_at = self.now;
+            let until = self.now.saturating_add(pace.batch);
+            pace.held_until.get_or_insert(until);
+        }
         Some(writer)
     }
 
@@ -188,6 +264,11 @@ impl Outputs {
         self.others.push_back(Output::Datagram { listener, to, bytes: bytes.into() });
     }
 
+    /// Connects a bridge.
+    pub(crate) fn dial(&mut self, bridge: u16) {
+        self.others.push_back(Output::Dial { bridge });
+    }
+
     /// Answers a request of HTTP.
     pub fn answer(&mut self, answer: Answer) {
         self.others.push_back(Output::Answer(answer));
@@ -209,6 +290,11 @@ impl Outputs {
             return Some(output);
         }
         while let Some(connection) = self.dirty.last().copied() {
+            if self.waits(connection) {
+                self.dirty.pop();
+                self.held.insert(connection);
+                continue;
+            }
             let Some(Some(writer)) = self.writers.get_mut(&connection) else {
                 self.dirty.pop();
                 continue;
@@ -219,8 +305,11 @@ impl Outputs {
             writer.is_dirty = false;
             let is_closing = writer.is_closing;
             self.dirty.pop();
+            if let Some(pace) = self.paces.get_mut(&connection) {
+                pace.held_until = None;
+            }
             if is_closing {
-                self.writers.remove(&connection);
+                self.forget(connection);
                 return Some(Output::Close { connection });
             }
         }

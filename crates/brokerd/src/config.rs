@@ -1,5 +1,7 @@
 //! What a broker is told: a file in TOML, and options that override it.
 
+mod bridge;
+
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -12,6 +14,9 @@ use proxy::config::{Period, Size};
 use serde::{Deserialize, Deserializer};
 
 use crate::error::Error;
+
+use bridge::BridgeConfig;
+pub(crate) use bridge::Target;
 
 /// Largest file, in bytes.
 const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -39,6 +44,9 @@ pub struct Config {
     /// `[[topic_id]]`: topic ids of MQTT-SN that both sides know beforehand.
     #[serde(default, rename = "topic_id")]
     topic_ids: Vec<TopicIdConfig>,
+    /// `[[bridge]]`: other brokers that this one connects to.
+    #[serde(default, rename = "bridge")]
+    bridges: Vec<BridgeConfig>,
     /// `[[mqtt_udp]]`: sockets of MQTT/UDP.
     #[serde(default)]
     pub mqtt_udp: Vec<MqttUdpConfig>,
@@ -88,6 +96,8 @@ pub struct BrokerConfig {
     pub anonymous: bool,
     /// Directory of what outlives the process.
     pub store: Option<PathBuf>,
+    /// By what other brokers know this one.
+    pub(crate) node: Option<String>,
     max_connections: Option<usize>,
     max_sessions: Option<usize>,
     max_subscriptions: Option<usize>,
@@ -328,7 +338,23 @@ impl Config {
         settings.receive_maximum = maximum.max(1);
         settings.topic_alias_maximum =
             said.topic_alias_maximum.unwrap_or(settings.topic_alias_maximum);
+        if let Some(node) = &said.node {
+            settings.node = node.as_str().into();
+        }
         settings
+    }
+
+    /// Bridges, and where they go.
+    ///
+    /// # Errors
+    /// A value that cannot be, a password that cannot be read.
+    pub(crate) fn bridges(&self) -> Result<(Vec<broker::Bridge>, Vec<Target>), Error> {
+        let node = self.broker.node.as_deref();
+        if let Some(node) = node.filter(|node| !broker::is_node(node)) {
+            let text = format!("node = \"{node}\": 1 to 64 bytes without comma and colon");
+            return Err(Error::Caller(text));
+        }
+        bridge::read_all(&self.bridges)
     }
 
     /// What AMQP 1.0 is told.
@@ -599,7 +625,10 @@ mod tests {
             ..settings.clone()
         };
         assert_eq!(format!("{:?}", without(&said)), format!("{:?}", without(&plain)));
-        assert_eq!(format!("{:?}", config.mqtt()), format!("{:?}", Config::default().mqtt()));
+        let mut mqtt = config.mqtt();
+        assert_eq!(&*mqtt.node, "ship-7");
+        mqtt.node = Config::default().mqtt().node;
+        assert_eq!(format!("{mqtt:?}"), format!("{:?}", Config::default().mqtt()));
         assert_eq!(config.max_connections(), Config::default().max_connections());
         let keys = format!("{:?}{:?}{:?}", config.broker, config.rules[0], config.access[0]);
         assert!(!keys.contains("None"), "a key is missing: {keys}");
@@ -607,6 +636,14 @@ mod tests {
         let (sockets, _) = sockets.split_once("```").unwrap();
         let config: Config = toml::from_str(&format!("[[mqtt_sn]]{sockets}")).unwrap();
         assert_eq!(config.mqtt_sn().unwrap().listeners.len(), 1);
+        let (_, bridges) = text.split_once("```toml\n[[bridge]]").unwrap();
+        let (bridges, _) = bridges.split_once("```").unwrap();
+        // The file is not there.
+        let bridges = bridges.replace("password_file", "# ");
+        let documented: Config = toml::from_str(&format!("[[bridge]]{bridges}")).unwrap();
+        let (bridges, targets) = documented.bridges().unwrap();
+        assert_eq!(bridges[0].routes[0].remote_filter(), "nato/nor/+/track");
+        assert_eq!(targets[0].address, "hq.example:1883");
         assert!(config.mqtt_udp[0].is_strict());
         let keys = format!("{:?}{:?}", config.mqtt_sn[0], config.topic_ids[0]);
         assert!(!keys.contains("None"), "a key is missing: {keys}");

@@ -53,6 +53,16 @@ pub(crate) async fn run(
     peer: SocketAddr,
 ) {
     let link = owner.connect(protocol, certified, peer);
+    serve(owner, link, reader, writer).await;
+}
+
+/// The same for one that the broker knows already.
+pub(crate) async fn serve(
+    owner: &Rc<Owner>,
+    link: Rc<Link>,
+    reader: impl AsyncRead + Unpin,
+    writer: impl AsyncWrite + Unpin,
+) {
     let mut pipe = Pipe { owner: owner.clone(), link, reader, writer, patience: None };
     let end = poll_fn(|context| pipe.poll(context)).await;
     let Pipe { owner, link, reader, writer, .. } = pipe;

@@ -4,10 +4,12 @@
 //! store. A connection's task reads, hands in what it read, and does what the broker says.
 
 mod bound;
+mod bridges;
 mod config;
 mod connection;
 mod consumers;
 mod datagrams;
+mod dials;
 mod error;
 mod http;
 mod link;
@@ -36,6 +38,7 @@ use owner::Owner;
 pub fn check(config: &Config) -> Result<(), Error> {
     config.settings()?;
     users::Users::load(config)?;
+    config.bridges()?;
     config.mqtt_sn()?;
     config.mqtt_udp(1)?;
     datagrams::check(config)?;
@@ -73,6 +76,8 @@ pub fn serve(
         for listener in listeners {
             tokio::task::spawn_local(listener.run(owner.clone()));
         }
+        let (_, targets) = config.bridges()?;
+        tokio::task::spawn_local(bridges::run(owner.clone(), targets));
         tokio::task::spawn_local(owner.clone().keep_time());
         end().await;
         owner.finish().await;

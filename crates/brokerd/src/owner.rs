@@ -9,13 +9,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use broker::{Answer, Broker, ConnectionId, Input, Output, Protocol};
+use broker::{Answer, Broker, ConnectionId, Input, MqttSettings, Output, Protocol};
 use bytes::{Bytes, BytesMut};
 use tokio::sync::{Notify, oneshot};
 
 use crate::bound::Bound;
 use crate::config::Config;
 use crate::consumers::{self, Consumers};
+use crate::dials::Dials;
 use crate::error::Error;
 use crate::link::Link;
 use crate::log;
@@ -51,6 +52,8 @@ pub(crate) struct Owner {
     wake: Notify,
     /// A connection has gone.
     left: Notify,
+    /// Bridges that are to be connected.
+    pub(crate) dials: Dials,
     users: Users,
     store: Option<Store>,
     senders: RefCell<Senders>,
@@ -64,7 +67,13 @@ impl Owner {
     pub(crate) fn new(config: &Config) -> Result<Self, Error> {
         let started_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let started_at = started_at.unwrap_or_default();
-        let mut broker = Broker::new(config.settings()?, config.mqtt())
+        let (bridges, _) = config.bridges()?;
+        let mut mqtt = MqttSettings { bridges, ..config.mqtt() };
+        if config.broker.node.is_none() {
+            // Two of one name would take each other's publications for their own.
+            mqtt.node = format!("{:x}", store::random()?).into();
+        }
+        let mut broker = Broker::new(config.settings()?, mqtt)
             .with_amqp(config.amqp())
             .with_amqp091(config.amqp091())
             .with_mqtt_sn(config.mqtt_sn()?)
@@ -99,6 +108,7 @@ impl Owner {
             wake_at: Cell::new(None),
             wake: Notify::new(),
             left: Notify::new(),
+            dials: Dials::default(),
             users: Users::load(config)?,
             store,
             senders: RefCell::default(),
@@ -230,6 +240,9 @@ impl Owner {
                 Some(store) if !changes.is_empty() => store.write(ticket, changes),
                 _ => self.inputs.borrow_mut().push_back(Input::Persisted { ticket }),
             },
+            Output::Dial { bridge } => {
+                self.dials.add(bridge);
+            }
             Output::WakeAt(at) => {
                 self.wake_at.set(at);
                 self.wake.notify_one();
@@ -295,12 +308,19 @@ impl Owner {
         certified: Option<Arc<str>>,
         peer: SocketAddr,
     ) -> Rc<Link> {
+        let link = self.link();
+        let id = link.id;
+        tracing::debug!(%peer, connection = id.0, %protocol, "a connection");
+        self.input(Input::Connected { connection: id, protocol, certified });
+        link
+    }
+
+    /// A connection that the broker does not know yet.
+    pub(crate) fn link(&self) -> Rc<Link> {
         let id = ConnectionId(self.last_id.get() + 1);
         self.last_id.set(id.0);
         let link = Rc::new(Link::new(id));
         self.links.borrow_mut().insert(id, link.clone());
-        tracing::debug!(%peer, connection = id.0, %protocol, "a connection");
-        self.input(Input::Connected { connection: id, protocol, certified });
         link
     }
 

@@ -20,6 +20,7 @@ mod clock;
 pub mod coap;
 pub mod config;
 mod descriptors;
+pub mod dial;
 pub mod edge;
 mod edgeless;
 mod envelope;

@@ -15,6 +15,7 @@ const PERMITTED: &[&str] = &[
     "crates/record/src/",
     // Configuration. A service's messages are named here when there are such.
     "crates/brokerd/src/config.rs",
+    "crates/brokerd/src/config/",
     "crates/proxy/src/config/",
     "crates/lab/src/campaign/plan/file.rs",
 ];

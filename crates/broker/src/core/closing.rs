@@ -135,9 +135,10 @@ fn drop_grade_0(core: &mut Core, id: SessionId) {
         return;
     }
     let Some(session) = core.sessions.get_mut(id) else { return };
+    let keeps_state = session.keeps_state();
     let waiting: Vec<Entry> = session.queue.drain().collect();
     for entry in waiting {
-        if entry.grade.get() > 0 {
+        if entry.grade.get() > 0 || keeps_state && entry.publication.retain {
             session.queue.push(entry);
         } else {
             core.total_bytes = core.total_bytes.saturating_sub(entry.size_bytes());

@@ -33,6 +33,7 @@ use crate::settings::Settings;
 pub(crate) use journal::Journal;
 pub use opening::{Opened, Opening};
 pub use publishing::Accepted;
+pub(crate) use taking::peer_forgot;
 pub use taking::{Delivery, Next, Outstanding};
 
 /// Something that is due.

@@ -69,7 +69,7 @@ impl Core {
         let Some(session) = self.sessions.get(id) else { return Err(Refusal::Closing) };
         if let Some(will) = &will {
             let (user, name) = (session.user.as_deref(), &session.key.name);
-            check_publish(self, user, name, &will.publication)?;
+            check_publish(self, Some((user, name)), &will.publication)?;
         }
         if let Some(session) = self.sessions.get_mut(id) {
             session.will = will.map(Box::new);

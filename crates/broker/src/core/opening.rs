@@ -8,9 +8,12 @@ use super::publishing::check_publish;
 use super::{Core, Deadline};
 use crate::change::Change;
 use crate::event::Event;
-use crate::ids::{ClientKey, ConnectionId, SessionId};
+use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId};
 use crate::refusal::Refusal;
 use crate::session::{Session, Will};
+
+/// How long a session is kept that has no end of its own.
+const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// Who comes, and what for.
 #[derive(Clone, Debug)]
@@ -57,14 +60,17 @@ impl Core {
         }
         if let Some(will) = &opening.will {
             let (user, name) = (opening.user.as_deref(), &opening.client.name);
-            check_publish(self, user, name, &will.publication)?;
+            check_publish(self, Some((user, name)), &will.publication)?;
         }
         let found = self.sessions.find(&opening.client);
         if found.is_none() && self.sessions.len() >= self.settings.max_sessions {
             let limit = self.settings.max_sessions as u64;
             return Err(Refusal::Quota { what: "max_sessions", limit });
         }
-        let expiry = opening.expiry.min(self.settings.max_session_expiry);
+        // What the operator has set up stays.
+        let is_own = opening.client.protocol == Protocol::Bridge;
+        let max = if is_own { NEVER } else { self.settings.max_session_expiry };
+        let expiry = opening.expiry.min(max);
         let displaced = found.and_then(|id| displace(self, now, id, opening.clean));
         let kept = found.filter(|_| !opening.clean);
         if let (Some(id), true) = (found, opening.clean) {

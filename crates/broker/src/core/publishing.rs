@@ -52,7 +52,8 @@ impl Core {
             let session = publication.publisher.and_then(|id| self.sessions.get(id));
             let user = session.and_then(|session| session.user.as_deref());
             let name = session.map_or("", |session| &session.key.name);
-            check_publish(self, user, name, &publication)?;
+            let is_trusted = session.is_some_and(|session| session.is_trusted);
+            check_publish(self, (!is_trusted).then_some((user, name)), &publication)?;
         }
         accept(self, now, publication)
     }
@@ -71,7 +72,7 @@ impl Core {
         if self.is_closing {
             return Err(Refusal::Closing);
         }
-        check_publish(self, user, client, &publication)?;
+        check_publish(self, Some((user, client)), &publication)?;
         accept(self, now, publication)
     }
 
@@ -116,11 +117,11 @@ fn accept(
     Ok(Accepted { id, receivers, ticket })
 }
 
-/// What a client may be refused for, before anything is done.
+/// What a client, by its user and name, may be refused for, before anything is done; `None`: a
+/// session of the broker's own.
 pub(super) fn check_publish(
     core: &Core,
-    user: Option<&str>,
-    client: &str,
+    client: Option<(Option<&str>, &str)>,
     publication: &Publication,
 ) -> Result<(), Refusal> {
     check_name(&publication.topic).map_err(|what| Refusal::TopicName { what })?;
@@ -128,7 +129,9 @@ pub(super) fn check_publish(
     if bytes > limit {
         return Err(Refusal::TooLarge { bytes, limit });
     }
-    if !core.settings.access.may_publish(user, client, &publication.topic) {
+    if let Some((user, client)) = client
+        && !core.settings.access.may_publish(user, client, &publication.topic)
+    {
         return Err(Refusal::NotAuthorized);
     }
     if publication.retain && !publication.payload.is_empty() {
@@ -254,7 +257,10 @@ fn queue_for(
     if !session.is_trusted && !access.may_receive(user, name, &publication.topic) {
         return false;
     }
-    if session.connection.is_none() && addressed.grade == Grade::AtMostOnce && !is_kept {
+    let is_away = session.connection.is_none();
+    // A topic's state, and its end, are not lost to another broker.
+    let is_state = session.keeps_state() && publication.retain;
+    if is_away && addressed.grade == Grade::AtMostOnce && !is_kept && !is_state {
         return false;
     }
     let stored = session.stored && addressed.grade > Grade::AtMostOnce;
@@ -266,7 +272,7 @@ fn queue_for(
         stored,
         identifiers: addressed.identifiers,
         shared: addressed.shared,
-        conflate: addressed.conflate,
+        conflate: addressed.conflate || is_away && is_state,
     };
     if !make_room(core, id, &entry) {
         return false;

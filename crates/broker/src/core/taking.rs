@@ -189,6 +189,20 @@ impl Core {
     }
 }
 
+/// The peer has lost what it held of a session: numbers of both sides mean nothing to it any more.
+/// What it has not acknowledged is given to it again.
+pub(crate) fn peer_forgot(core: &mut Core, id: SessionId) {
+    let Some(session) = core.sessions.get(id) else { return };
+    let inbound: Vec<u16> = session.inbound.iter().copied().collect();
+    let received: Vec<u16> = session.inflight.received().collect();
+    for handle in inbound {
+        core.release(id, handle);
+    }
+    for handle in received {
+        core.finish(id, handle, false);
+    }
+}
+
 /// A message leaves for the client; `None` if it has to be written first under which number.
 fn fly(core: &mut Core, id: SessionId, entry: Entry) -> Option<Delivery> {
     core.counts.delivered += 1;

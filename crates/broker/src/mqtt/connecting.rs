@@ -8,7 +8,7 @@ use proto::mqtt::{
 };
 
 use super::connection::{Open, Phase};
-use super::{Mqtt, translate};
+use super::{Mqtt, bridge, translate};
 use crate::core::Opening;
 use crate::ids::{ClientKey, ConnectionId, Protocol};
 use crate::outputs::{Context, Login};
@@ -139,6 +139,11 @@ impl Mqtt {
                 .and_then(|maximum| u16::try_from(maximum).ok())
                 .unwrap_or(0),
             held: std::collections::VecDeque::new(),
+            end: bridge::peer_node(properties).map(|peer| {
+                let (node, peer) = (self.settings.node.clone(), Some(peer));
+                let born_s = self.born_s(context.now);
+                Box::new(bridge::End { node, peer, bridge: None, pinged: false, born_s })
+            }),
         };
         let mut answer = ConnAck { session_present: opened.present, ..ConnAck::default() };
         if is_v5 {
@@ -147,6 +152,9 @@ impl Mqtt {
                 .keep_alive
                 .filter(|time| *time != Duration::from_secs(connect.keep_alive_s.into()));
             answer.properties = self.granted(assigned.as_deref(), shorter, keep_alive);
+            if open.end.is_some() {
+                bridge::say_node(&mut answer.properties, &self.settings.node);
+            }
         }
         open.send(context, id, Packet::ConnAck(answer));
         let due = open.keep_alive.map(|time| context.now.saturating_add(time + time / 2));

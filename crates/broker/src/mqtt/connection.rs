@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use proto::mqtt::{Connect, Packet, Version, encode, shorten};
+use proto::mqtt::{Connect, Packet, Reason, Version, encode, shorten};
 
 use super::MAX_CONNECT_WAIT;
+use super::bridge::{Bridge, End};
 use crate::ids::{ConnectionId, SessionId, Ticket};
 use crate::outputs::Context;
 
@@ -18,6 +19,8 @@ pub(super) enum Phase {
     Waiting,
     /// The client has said who it is, and whether that is so is being found out.
     Login(Box<Connect>),
+    /// It is a bridge of this broker, which has said who it is.
+    Greeting(u16),
     /// It has its session.
     Open(Box<Open>),
 }
@@ -34,6 +37,8 @@ pub(super) struct Connection {
     pub(super) heard: Duration,
     /// Who the client's certificate says it is.
     pub(super) certified: Option<Arc<str>>,
+    /// That of a bridge until it has its session.
+    pub(super) greeting_version: Version,
 }
 
 /// A connection with a session.
@@ -53,6 +58,8 @@ pub(super) struct Open {
     pub(super) max_numbered: u16,
     /// Acknowledgements that wait for the store, in order.
     pub(super) held: VecDeque<(Ticket, Packet)>,
+    /// What it has as a bridge between brokers, of this one or the other.
+    pub(super) end: Option<Box<End>>,
 }
 
 impl Connection {
@@ -63,6 +70,7 @@ impl Connection {
             is_input_own: true,
             heard: Duration::ZERO,
             certified,
+            greeting_version: Version::V311,
         }
     }
 
@@ -82,7 +90,7 @@ impl Connection {
         match &self.phase {
             Phase::Open(open) => open.version,
             Phase::Login(connect) => connect.version,
-            Phase::Waiting => Version::V311,
+            Phase::Waiting | Phase::Greeting(_) => self.greeting_version,
         }
     }
 
@@ -130,6 +138,32 @@ impl Open {
             if let Some((_, packet)) = self.held.pop_front() {
                 self.send(context, id, packet);
             }
+        }
+    }
+
+    /// The bridge of this broker that it is, if it is one.
+    pub(super) fn bridge(&self) -> Option<&Bridge> {
+        Some(&self.end.as_ref()?.bridge.as_ref()?.1)
+    }
+
+    /// Whether this side is the client.
+    pub(super) fn is_bridge(&self) -> bool {
+        self.bridge().is_some()
+    }
+
+    /// The reason of a DISCONNECT; some are of a server alone (MQTT 5 §3.14.2.1).
+    pub(super) fn may_say(&self, reason: Reason) -> Reason {
+        match reason {
+            _ if !self.is_bridge() => reason,
+            Reason::SERVER_SHUTTING_DOWN => Reason::NORMAL_DISCONNECTION,
+            Reason::MALFORMED_PACKET
+            | Reason::PROTOCOL_ERROR
+            | Reason::TOPIC_NAME_INVALID
+            | Reason::RECEIVE_MAXIMUM_EXCEEDED
+            | Reason::TOPIC_ALIAS_INVALID
+            | Reason::PACKET_TOO_LARGE
+            | Reason::QUOTA_EXCEEDED => reason,
+            _ => Reason::UNSPECIFIED_ERROR,
         }
     }
 

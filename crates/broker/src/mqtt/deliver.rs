@@ -6,10 +6,11 @@ use bytes::Bytes;
 use proto::mqtt::{
     Ack, Id, Packet, Publish, Reason, Text, Value, Version, encode_publish_head, encoded_len,
 };
+use proto::urgency::Urgency;
 
 use super::connection::Open;
-use super::translate;
 use super::written::{Form, Written};
+use super::{bridge, translate};
 use crate::core::{Delivery, Next};
 use crate::event::Drop;
 use crate::ids::ConnectionId;
@@ -48,7 +49,9 @@ fn publish(
     written: &mut Written,
 ) {
     let publication = &delivery.publication;
-    let form = Form::of(delivery, open.version, open.max_numbered > 0);
+    // Over a bridge it has another topic, and the nodes that it has passed.
+    let form =
+        Form::of(delivery, open.version, open.max_numbered > 0).filter(|_| open.end.is_none());
     if let Some(form) = form
         && written.has(form, open.max_bytes)
     {
@@ -62,10 +65,23 @@ fn publish(
     } else {
         proto::mqtt::Properties::NONE
     };
+    let topic = match open.bridge() {
+        Some(bridge) => bridge::to_remote(&bridge.routes, &publication.topic),
+        None => Some(publication.topic.clone()),
+    };
+    let Some(topic) = topic else { return ends(context, open, delivery, Drop::Unmappable) };
+    if let Some(end) = open.end.as_ref().filter(|_| open.version == Version::V5)
+        && !bridge::add_via(publication, end, &mut properties)
+    {
+        return ends(context, open, delivery, Drop::Loop);
+    }
+    if publication.urgency < Urgency::DEFAULT {
+        context.outputs.urge(id);
+    }
     let number = number(open, &publication.topic);
     let topic = match number {
         Some((_, true)) => Bytes::new(),
-        _ => Bytes::copy_from_slice(publication.topic.as_bytes()),
+        _ => Bytes::copy_from_slice(topic.as_bytes()),
     };
     if let Some((number, _)) = number {
         // It was there to be given, and properties of a PUBLISH may have it.
@@ -96,10 +112,15 @@ fn publish(
         open.numbered.insert(publication.topic.clone(), number);
     }
     if let Some(why) = why {
-        context.core.tell_dropped(publication, Some(open.session), why);
-        if let Some(handle) = delivery.handle {
-            context.core.finish(open.session, handle.get(), false);
-        }
+        ends(context, open, delivery, why);
+    }
+}
+
+/// A publication does not go to the client.
+fn ends(context: &mut Context<'_>, open: &Open, delivery: &Delivery, why: Drop) {
+    context.core.tell_dropped(&delivery.publication, Some(open.session), why);
+    if let Some(handle) = delivery.handle {
+        context.core.finish(open.session, handle.get(), false);
     }
 }
 

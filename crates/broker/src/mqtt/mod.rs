@@ -1,5 +1,6 @@
 //! MQTT 3.1, 3.1.1 and 5 over an ordered byte pipe.
 
+mod bridge;
 mod connecting;
 mod connection;
 mod deliver;
@@ -19,8 +20,11 @@ use crate::adapter::Adapter;
 use crate::event::Event;
 use crate::ids::{ConnectionId, Protocol, SessionId};
 use crate::outputs::Context;
+use bridge::{Link, Seen};
 use connection::{Connection, Open, Phase};
 use written::Written;
+
+pub use bridge::{Bridge, Route, is_node};
 
 /// How long a connection may take until it has said who it is (MQTT 5 §3.1.4: "a reasonable amount
 /// of time").
@@ -38,6 +42,10 @@ pub struct Settings {
     pub topic_alias_maximum: u16,
     /// Identifiers that are assigned begin with this.
     pub assigned_prefix: String,
+    /// By what other brokers know this one, so that loops are cut.
+    pub node: Arc<str>,
+    /// Other brokers that this one connects to.
+    pub bridges: Vec<Bridge>,
 }
 
 impl Default for Settings {
@@ -47,6 +55,8 @@ impl Default for Settings {
             receive_maximum: 1000,
             topic_alias_maximum: 64,
             assigned_prefix: "lw-".to_owned(),
+            node: "node".into(),
+            bridges: Vec::new(),
         }
     }
 }
@@ -60,11 +70,20 @@ pub(crate) struct Mqtt {
     /// Connections with an acknowledgement that waits for the store.
     holding: BTreeSet<ConnectionId>,
     written: Written,
+    /// By the numbers of the settings.
+    links: Vec<Link>,
+    /// What came over bridges lately.
+    seen: Seen,
+    /// When this broker began.
+    born: Option<Duration>,
 }
 
 impl Mqtt {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
+            links: settings.bridges.iter().cloned().map(Link::new).collect(),
+            seen: Seen::default(),
+            born: None,
             settings,
             connections: BTreeMap::new(),
             timers: Timers::default(),
@@ -100,6 +119,10 @@ impl Mqtt {
     fn refuse(&mut self, context: &mut Context<'_>, id: ConnectionId, refused: Refused) {
         let client = self.connections.get(&id).and_then(|connection| match &connection.phase {
             Phase::Open(open) => context.core.client(open.session).map(ToString::to_string),
+            Phase::Greeting(number) => {
+                let link = self.links.get(usize::from(*number));
+                link.map(|link| format!("the bridge {}", link.bridge.name))
+            }
             _ => None,
         });
         let who = client.unwrap_or_else(|| "a connection".to_owned());
@@ -124,10 +147,11 @@ impl Mqtt {
         what: Option<&str>,
     ) {
         let Some(connection) = self.forget(id) else { return };
+        self.unlinked(context.now, id);
         match connection.phase {
             Phase::Open(open) => {
                 if open.version == Version::V5 {
-                    let mut goes = Disconnect::new(reason);
+                    let mut goes = Disconnect::new(open.may_say(reason));
                     translate::explain(&mut goes.properties, what);
                     open.send(context, id, Packet::Disconnect(goes));
                 }
@@ -136,7 +160,7 @@ impl Mqtt {
             Phase::Login(connect) => {
                 connecting::answer(context, id, connect.version, reason, what);
             }
-            Phase::Waiting => {}
+            Phase::Waiting | Phase::Greeting(_) => {}
         }
         context.outputs.close(id);
     }
@@ -170,6 +194,11 @@ impl Adapter for Mqtt {
     fn received(&mut self, context: &mut Context<'_>, id: ConnectionId, bytes: BytesMut) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.heard = context.now;
+        if let Phase::Open(open) = &mut connection.phase
+            && let Some(end) = &mut open.end
+        {
+            end.pinged = false;
+        }
         if connection.input.is_empty() {
             connection.input = bytes;
             connection.is_input_own = false;
@@ -213,6 +242,7 @@ impl Adapter for Mqtt {
 
     fn lost(&mut self, context: &mut Context<'_>, id: ConnectionId) {
         let Some(connection) = self.forget(id) else { return };
+        self.unlinked(context.now, id);
         if let Phase::Open(open) = connection.phase {
             context.core.close(context.now, open.session, id, false, None);
         }
@@ -232,14 +262,20 @@ impl Adapter for Mqtt {
     }
 
     fn wake(&mut self, context: &mut Context<'_>) {
+        self.born_s(context.now);
         while let Some(id) = self.timers.pop(context.now) {
             let Some(connection) = self.connections.get(&id) else { continue };
             let due = connection.heard.saturating_add(connection.patience());
             match &connection.phase {
+                Phase::Open(open) if open.is_bridge() => self.keep(context, id),
                 Phase::Open(_) if due > context.now => self.timers.set(id, Some(due)),
                 Phase::Open(_) => {
                     let what = "nothing came for one and a half times the keep alive";
                     self.refuse(context, id, Refused::with(Reason::KEEP_ALIVE_TIMEOUT, what));
+                }
+                Phase::Greeting(_) => {
+                    let what = "no CONNACK came within 10 seconds";
+                    self.refuse(context, id, Refused::protocol(what));
                 }
                 _ => {
                     let what = "no CONNECT came within 10 seconds";
@@ -247,10 +283,12 @@ impl Adapter for Mqtt {
                 }
             }
         }
+        self.dial(context);
     }
 
     fn wake_at(&self) -> Option<Duration> {
-        self.timers.next()
+        let dials = self.links.iter().filter_map(Link::dial_at);
+        self.timers.next().into_iter().chain(dials).min()
     }
 
     fn close(&mut self, context: &mut Context<'_>) {

@@ -6,7 +6,7 @@ use proto::mqtt::{
 };
 
 use super::connection::Phase;
-use super::{Mqtt, connecting, translate};
+use super::{Mqtt, bridge, connecting, translate};
 use crate::core::Outstanding;
 use crate::event::Event;
 use crate::ids::{ConnectionId, Protocol, Ticket};
@@ -28,6 +28,17 @@ impl Mqtt {
             (Phase::Waiting | Phase::Login(_), _) => {
                 // MQTT 5 §3.1, MQTT-3.1.0-1.
                 Err(Refused::protocol("the first packet of a client is a CONNECT"))
+            }
+            (Phase::Greeting(number), Packet::ConnAck(answer)) => {
+                let number = *number;
+                self.greeted(context, id, number, &answer)
+            }
+            (Phase::Greeting(_), _) => {
+                // MQTT 5 §3.2, MQTT-3.2.0-1.
+                Err(Refused::protocol("the first packet of a server is a CONNACK"))
+            }
+            (Phase::Open(open), packet) if open.is_bridge() => {
+                self.packet_of_server(context, id, packet)
             }
             (Phase::Open(_), Packet::Connect(_)) => {
                 // MQTT 5 §3.1, MQTT-3.1.0-2.
@@ -60,17 +71,45 @@ impl Mqtt {
         }
     }
 
+    /// A packet of another broker came, whose client this side is.
+    fn packet_of_server(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        packet: Packet,
+    ) -> Result<(), Refused> {
+        match packet {
+            Packet::Publish(publish) => return self.publish(context, id, publish),
+            Packet::PubAck(ack) => return self.puback(context, id, &ack),
+            Packet::PubRec(ack) => return self.pubrec(context, id, &ack),
+            Packet::PubComp(ack) => return self.pubcomp(context, id, &ack),
+            Packet::PubRel(ack) => self.pubrel(context, id, &ack),
+            Packet::SubAck(answer) => self.subscribed(context, id, &answer),
+            Packet::PingResp => {}
+            Packet::Disconnect(disconnect) => {
+                let what = "the other broker ends the connection";
+                return Err(Refused::with(disconnect.reason, what));
+            }
+            _ => return Err(Refused::protocol("a packet that only a client sends")),
+        }
+        Ok(())
+    }
+
     fn publish(
         &mut self,
         context: &mut Context<'_>,
         id: ConnectionId,
-        publish: Publish,
+        mut publish: Publish,
     ) -> Result<(), Refused> {
         let max = self.settings.topic_alias_maximum;
         let receive_maximum = usize::from(self.settings.receive_maximum);
         let Some(open) = self.open_mut(id) else { return Ok(()) };
         let topic = translate::topic(&publish, max, &mut open.aliases)?;
-        let (session, version) = (open.session, open.version);
+        let (session, version, end) = (open.session, open.version, open.end.clone());
+        let via = match &end {
+            Some(_) => bridge::take_via(&mut publish.properties),
+            None => Vec::new(),
+        };
         let packet_id = publish.packet_id.unwrap_or(0);
         if publish.qos == Qos::ExactlyOnce && context.core.has_inbound(session, packet_id) {
             // It was taken already, and its sender does not know (MQTT 5 §4.3.3, MQTT-4.3.3-10).
@@ -98,12 +137,24 @@ impl Mqtt {
         };
         let (reason, ticket) = match translate::publication(parts) {
             Ok(mut publication) => {
+                let has_come = self.seen.has(&via);
+                if let Some(end) = &end
+                    && let Err(why) = end.arrives(&mut publication, &via, has_come)
+                {
+                    context.core.tell_dropped(&publication, Some(session), why);
+                    self.answer_publish(context, id, &publish, Reason::SUCCESS, Ticket(0));
+                    return Ok(());
+                }
                 let expiry = publish.properties.number(Id::MESSAGE_EXPIRY_INTERVAL);
                 publication.deadline = expiry.map(|seconds| {
                     context.now.saturating_add(std::time::Duration::from_secs(seconds.into()))
                 });
                 publication.publisher = Some(session);
-                match context.core.publish(context.now, publication) {
+                let accepted = context.core.publish(context.now, publication);
+                if accepted.is_ok() {
+                    self.seen.add(&via);
+                }
+                match accepted {
                     Ok(accepted) if accepted.receivers == 0 => {
                         (Reason::NO_MATCHING_SUBSCRIBERS, accepted.ticket)
                     }
@@ -129,7 +180,8 @@ impl Mqtt {
         version: Version,
         refused: Refused,
     ) -> Result<(Reason, Ticket), Refused> {
-        if version != Version::V5 && refused.reason != Reason::NOT_AUTHORIZED {
+        let is_bridge = self.open_mut(id).is_some_and(|open| open.is_bridge());
+        if version != Version::V5 && refused.reason != Reason::NOT_AUTHORIZED && !is_bridge {
             return Err(refused);
         }
         let why = format!("a publication was refused: {refused}");

@@ -100,6 +100,12 @@ impl Inflight {
         self.flying.insert(handle.get(), flying);
     }
 
+    /// The numbers of those that the client has and that are not done with.
+    pub(crate) fn received(&self) -> impl Iterator<Item = u16> {
+        let all = self.flying.iter();
+        all.filter(|(_, flying)| flying.phase == Phase::Received).map(|(handle, _)| *handle)
+    }
+
     /// The client has it: what is left is to tell it that the number is free, once that is written.
     /// A client that was told so would take the message for a new one.
     pub(crate) fn receive(&mut self, handle: u16, after: Ticket) -> Option<&Flying> {

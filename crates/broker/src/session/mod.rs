@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::ids::{ClientKey, ConnectionId};
+use crate::ids::{ClientKey, ConnectionId, Protocol};
 use crate::publication::{Grade, Publication};
 
 pub(crate) use inflight::{Again, Flying, Inflight, Phase};
@@ -150,6 +150,12 @@ impl Session {
     /// Whether something can be given to its connection now.
     pub(crate) fn has_something(&self) -> bool {
         self.inflight.has_again() || !self.walks.is_empty() || self.queue.len() > 0
+    }
+
+    /// What is the state of a topic waits for it, also of grade 0, while it has no connection; a
+    /// newer state takes the place of an older one.
+    pub(crate) fn keeps_state(&self) -> bool {
+        self.key.protocol == Protocol::Bridge
     }
 
     /// The next number of an entry.

@@ -1,0 +1,339 @@
+//! Brokers with bridges among them, without a link that fails.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use proto::mqtt::Version;
+
+use super::{Bridge, Route};
+use crate::broker::{Broker, Input};
+use crate::core::{Next, Opening};
+use crate::event::{Drop, Event};
+use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId};
+use crate::mqtt;
+use crate::outputs::Output;
+use crate::publication::{Grade, Publication};
+use crate::session::Subscription;
+use crate::settings::Settings;
+
+/// Rounds after which a publication that goes in circles has shown it.
+const MAX_ROUNDS: usize = 200;
+
+fn both(filter: &str) -> Route {
+    Route {
+        filter: filter.to_owned(),
+        comes: true,
+        goes: true,
+        max_grade: Grade::ExactlyOnce,
+        local: String::new(),
+        remote: String::new(),
+    }
+}
+
+fn bridge(name: &str, routes: Vec<Route>) -> Bridge {
+    Bridge {
+        name: name.into(),
+        version: Version::V5,
+        client_id: name.to_owned(),
+        user: None,
+        password: None,
+        keep_alive: Duration::from_secs(60),
+        expiry: Duration::from_secs(3600),
+        max_inflight: 20,
+        batch: Duration::ZERO,
+        routes,
+    }
+}
+
+/// Brokers; the bridge of each goes to the next that it names.
+struct Net {
+    now: Duration,
+    nodes: Vec<Broker>,
+    /// To which node a node's bridge goes.
+    targets: Vec<usize>,
+    /// Connections by node and number, and where their other end is.
+    ends: BTreeMap<(usize, u64), (usize, u64)>,
+    dials: VecDeque<usize>,
+    /// Packets of bytes that crossed.
+    crossed: usize,
+    last: u64,
+    events: Vec<(usize, Event)>,
+}
+
+impl Net {
+    fn new(bridges: Vec<(Option<Bridge>, usize)>) -> Self {
+        let settings = Settings { sys_interval: Duration::ZERO, ..Settings::default() };
+        let node = |(at, (bridge, _)): (usize, &(Option<Bridge>, usize))| {
+            let mqtt = mqtt::Settings {
+                node: format!("n{at}").into(),
+                bridges: bridge.clone().into_iter().collect(),
+                ..mqtt::Settings::default()
+            };
+            Broker::new(settings.clone(), mqtt)
+        };
+        let mut net = Self {
+            now: Duration::from_secs(1000),
+            nodes: bridges.iter().enumerate().map(node).collect(),
+            targets: bridges.iter().map(|(_, target)| *target).collect(),
+            ends: BTreeMap::new(),
+            dials: VecDeque::new(),
+            crossed: 0,
+            last: 0,
+            events: Vec::new(),
+        };
+        net.wake();
+        net
+    }
+
+    fn wake(&mut self) {
+        for at in 0..self.nodes.len() {
+            self.input(at, Input::Wake);
+        }
+        self.settle();
+    }
+
+    fn later(&mut self, time: Duration) {
+        self.now += time;
+        self.wake();
+    }
+
+    fn input(&mut self, at: usize, input: Input) {
+        self.nodes[at].handle_input(self.now, input);
+    }
+
+    /// Until nothing is to be done any more.
+    fn settle(&mut self) {
+        for _ in 0..MAX_ROUNDS {
+            let mut is_quiet = true;
+            for at in 0..self.nodes.len() {
+                while let Some(output) = self.nodes[at].poll_output() {
+                    is_quiet &= matches!(output, Output::WakeAt(_) | Output::Event(_));
+                    self.act(at, output);
+                }
+            }
+            if is_quiet {
+                return;
+            }
+        }
+        panic!("it goes on for ever");
+    }
+
+    fn act(&mut self, at: usize, output: Output) {
+        match output {
+            Output::Transmit { connection, bytes } => {
+                self.crossed += 1;
+                self.input(at, Input::Sent { connection, bytes: bytes.len() });
+                if let Some((other, number)) = self.ends.get(&(at, connection.0)).copied() {
+                    let bytes = BytesMut::from(&bytes[..]);
+                    let connection = ConnectionId(number);
+                    self.input(other, Input::Received { connection, bytes });
+                }
+            }
+            Output::Dial { .. } => self.dials.push_back(at),
+            Output::Login(login) => {
+                self.input(at, Input::Known { connection: login.connection, user: Ok(None) });
+            }
+            Output::Persist { ticket, .. } => self.input(at, Input::Persisted { ticket }),
+            Output::Event(event) => self.events.push((at, event)),
+            _ => {}
+        }
+    }
+
+    /// The connections that are wanted are made.
+    fn connect(&mut self) {
+        while let Some(at) = self.dials.pop_front() {
+            let to = self.targets[at];
+            self.last += 2;
+            let (near, far) = (self.last - 1, self.last);
+            self.ends.insert((at, near), (to, far));
+            self.ends.insert((to, far), (at, near));
+            let (connection, protocol) = (ConnectionId(far), Protocol::Mqtt);
+            self.input(to, Input::Connected { connection, protocol, certified: None });
+            self.input(at, Input::Dialled { bridge: 0, result: Ok(ConnectionId(near)) });
+            self.settle();
+        }
+    }
+
+    fn cut(&mut self) {
+        for (at, number) in std::mem::take(&mut self.ends).into_keys() {
+            self.input(at, Input::Lost { connection: ConnectionId(number) });
+        }
+        self.settle();
+    }
+
+    /// A client of a node that has subscribed.
+    fn join(&mut self, at: usize, filter: &str) -> SessionId {
+        self.last += 1;
+        let opening = Opening {
+            client: ClientKey {
+                protocol: Protocol::Broker,
+                name: format!("c{}", self.last).into(),
+            },
+            connection: ConnectionId(self.last),
+            user: None,
+            clean: false,
+            expiry: Duration::from_secs(60),
+            window: 1000,
+            will: None,
+        };
+        let core = self.nodes[at].core_mut();
+        let session = core.open(self.now, opening).unwrap().session;
+        let wanted =
+            Subscription { as_published: true, ..Subscription::new(filter, Grade::AtMostOnce) };
+        core.subscribe(self.now, session, wanted).unwrap();
+        session
+    }
+
+    fn came(&mut self, at: usize, session: SessionId) -> Vec<(String, bool)> {
+        let (now, core) = (self.now, self.nodes[at].core_mut());
+        let mut all = Vec::new();
+        while let Some(Next::Publish(delivery)) = core.take(now, session) {
+            let payload = String::from_utf8(delivery.publication.payload.to_vec()).unwrap();
+            all.push((payload, delivery.retain));
+        }
+        all
+    }
+
+    fn publish(&mut self, at: usize, publication: Publication) {
+        self.nodes[at].core_mut().publish(self.now, publication).unwrap();
+        self.input(at, Input::Wake);
+        self.settle();
+    }
+}
+
+fn said(topic: &str, payload: &str, grade: Grade, retain: bool) -> Publication {
+    let mut publication = Publication::new(Protocol::Mqtt, topic, payload.to_owned());
+    (publication.grade, publication.retain) = (grade, retain);
+    publication
+}
+
+/// Each node of a ring is bridged to the next, all topics both ways.
+fn ring(nodes: usize) -> Net {
+    let name = |at| Some(bridge(&format!("b{at}"), vec![both("#")]));
+    let mut net = Net::new((0..nodes).map(|at| (name(at), (at + 1) % nodes)).collect());
+    net.connect();
+    net
+}
+
+#[test]
+fn in_a_ring_each_message_is_once_at_each_node() {
+    for nodes in [2, 3, 5] {
+        let mut net = ring(nodes);
+        let probes: Vec<SessionId> = (0..nodes).map(|at| net.join(at, "#")).collect();
+        net.publish(0, said("a/b", "x", Grade::AtLeastOnce, false));
+        for (at, probe) in probes.into_iter().enumerate() {
+            let came = net.came(at, probe);
+            assert_eq!(came.len(), 1, "{nodes} nodes, at {at}: {came:?}");
+        }
+    }
+}
+
+#[test]
+fn topics_cross_under_the_names_of_the_other_side() {
+    let route = Route { local: "unit/".into(), remote: "nato/nor/".into(), ..both("+/track") };
+    let mut net = Net::new(vec![(Some(bridge("b", vec![route])), 1), (None, 0)]);
+    net.connect();
+    let (here, there) = (net.join(0, "unit/#"), net.join(1, "nato/#"));
+    net.publish(0, said("unit/7/track", "north", Grade::ExactlyOnce, false));
+    net.publish(0, said("unit/7/other", "no route", Grade::ExactlyOnce, false));
+    assert_eq!(net.came(1, there), [("north".to_owned(), false)]);
+    assert_eq!(net.came(0, here).len(), 2, "and not back again");
+    net.publish(1, said("nato/nor/8/track", "south", Grade::AtMostOnce, false));
+    assert_eq!(net.came(0, here), [("south".to_owned(), false)]);
+}
+
+#[test]
+fn what_is_retained_is_so_at_the_other_side_and_its_end_too() {
+    let mut net = Net::new(vec![(Some(bridge("b", vec![both("#")])), 1), (None, 0)]);
+    net.publish(0, said("before", "1", Grade::AtMostOnce, true));
+    net.connect();
+    assert!(net.nodes[1].core().retained_at(net.now, "before").is_some());
+    let probe = net.join(1, "#");
+    assert_eq!(net.came(1, probe), [("1".to_owned(), true)]);
+    net.publish(0, said("state", "on", Grade::AtMostOnce, true));
+    assert_eq!(net.came(1, probe), [("on".to_owned(), true)]);
+    net.cut();
+    // The end of a state, of grade 0, while there is no connection; and many of another.
+    net.publish(0, said("state", "", Grade::AtMostOnce, true));
+    for number in 0..100 {
+        net.publish(0, said("before", &number.to_string(), Grade::AtLeastOnce, true));
+    }
+    net.later(Duration::from_secs(60));
+    net.connect();
+    assert!(net.nodes[1].core().retained_at(net.now, "state").is_none());
+    let came = net.came(1, probe);
+    assert_eq!(came, [(String::new(), true), ("99".to_owned(), true)], "a state leaves once");
+}
+
+#[test]
+fn a_peer_that_has_lost_its_session_gets_the_state_again() {
+    let mut net = Net::new(vec![(Some(bridge("b", vec![both("#")])), 1), (None, 0)]);
+    net.connect();
+    net.publish(0, said("state", "on", Grade::AtLeastOnce, true));
+    net.cut();
+    let settings = Settings { sys_interval: Duration::ZERO, ..Settings::default() };
+    net.nodes[1] = Broker::new(settings, mqtt::Settings::default());
+    net.later(Duration::from_secs(60));
+    net.connect();
+    assert!(net.nodes[1].core().retained_at(net.now, "state").is_some());
+    net.publish(1, said("from/there", "x", Grade::AtLeastOnce, true));
+    assert!(net.nodes[0].core().retained_at(net.now, "from/there").is_some(), "subscribed again");
+}
+
+#[test]
+fn what_waits_for_more_leaves_together_and_what_is_urgent_at_once() {
+    let batch = Duration::from_secs(2);
+    let with = Bridge { batch, ..bridge("b", vec![both("#")]) };
+    let mut net = Net::new(vec![(Some(with), 1), (None, 0)]);
+    net.connect();
+    net.later(batch);
+    let probe = net.join(1, "#");
+    let before = net.crossed;
+    for number in 0..10 {
+        net.publish(0, said("t", &number.to_string(), Grade::AtMostOnce, false));
+    }
+    assert_eq!(net.crossed, before);
+    net.later(batch);
+    assert_eq!((net.crossed, net.came(1, probe).len()), (before + 1, 10));
+    let mut urgent = said("t", "urgent", Grade::AtMostOnce, false);
+    urgent.urgency = proto::urgency::Urgency::FIRST;
+    net.publish(0, said("t", "routine", Grade::AtMostOnce, false));
+    net.publish(0, urgent);
+    assert_eq!(net.came(1, probe).len(), 2);
+}
+
+#[test]
+fn a_bridge_that_is_silent_asks_and_then_gives_up() {
+    let mut net = Net::new(vec![(Some(bridge("b", vec![both("#")])), 1), (None, 0)]);
+    net.connect();
+    let crossed = net.crossed;
+    net.later(Duration::from_secs(46));
+    assert_eq!(net.crossed, crossed + 2, "PINGREQ and PINGRESP");
+    // Nothing crosses any more, and nobody says so.
+    net.ends.clear();
+    net.later(Duration::from_secs(46));
+    net.later(Duration::from_secs(46));
+    let gave_up = |(at, event): &(usize, Event)| {
+        *at == 0
+            && matches!(event, Event::Closed { client, .. } if client.protocol == Protocol::Bridge)
+    };
+    assert!(net.events.iter().any(gave_up));
+    net.later(Duration::from_secs(2));
+    assert_eq!(net.dials, [0], "and connects again");
+}
+
+#[test]
+fn what_no_route_has_is_dropped_and_said() {
+    let route = Route { goes: false, ..both("wanted") };
+    let mut net = Net::new(vec![(Some(bridge("b", vec![route])), 1), (None, 0)]);
+    net.connect();
+    let probe = net.join(0, "#");
+    net.publish(1, said("wanted", "x", Grade::AtLeastOnce, false));
+    net.publish(0, said("wanted", "back", Grade::AtLeastOnce, false));
+    assert_eq!(net.came(0, probe).len(), 2);
+    let looped = |(_, event): &(usize, Event)| {
+        matches!(event, Event::Dropped { why: Drop::Loop | Drop::Unmappable, .. })
+    };
+    assert!(!net.events.iter().any(looped), "{:?}", net.events);
+}
