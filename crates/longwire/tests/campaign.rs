@@ -70,9 +70,11 @@ fn probe() -> bool {
     output.status.success()
 }
 
+// Plans bear a busy machine: what is asserted does not depend on so little.
 const MIXED: &str = "
 title = 'mixed'
 repetitions = 1
+limits = { lateness = '50 ms', wait = 0.25 }
 [client]
 tracks = '1,2'
 warm_up = 1
@@ -194,6 +196,7 @@ fn a_campaign_without_one_good_run_ends_with_status_1_and_the_reasons() {
 const OWN: &str = "
 title = 'own'
 repetitions = 2
+limits = { lateness = '50 ms', wait = 0.25 }
 [[network]]
 name = 'wifi1'
 [[server]]
@@ -236,6 +239,7 @@ fn an_own_campaign_names_what_the_pair_gains() {
 const FAR: &str = "
 title = 'far'
 repetitions = 2
+limits = { lateness = '50 ms', wait = 0.25 }
 [[network]]
 name = 'far'
 link = 'satcom'
@@ -278,6 +282,7 @@ fn a_client_of_a_plan_finds_the_pair_connected() {
 const MANY: &str = "
 title = 'many'
 repetitions = 12
+limits = { lateness = '50 ms', wait = 0.25 }
 [client]
 tracks = '1,2'
 warm_up = 0
