@@ -35,6 +35,7 @@ fn settings(first: u8) -> Option<Settings> {
     }
     let connect = Connect {
         version,
+        is_bridge: false,
         client_id: Text::try_from("c").ok()?,
         clean_start: first & 8 != 0,
         keep_alive_s: u16::from(first >> 3),

@@ -89,6 +89,7 @@ impl Bench {
             client,
             &Packet::Connect(Box::new(Connect {
                 version,
+                is_bridge: false,
                 client_id: format!("c{client}").parse().unwrap(),
                 clean_start,
                 keep_alive_s: 0,

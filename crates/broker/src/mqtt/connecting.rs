@@ -129,6 +129,7 @@ impl Mqtt {
         let open = Open {
             session: opened.session,
             version: connect.version,
+            is_bridge: connect.is_bridge,
             max_bytes: max_bytes.and_then(|max| usize::try_from(max).ok()).unwrap_or(usize::MAX),
             expiry: asked,
             keep_alive: self.keep_alive(context, &connect),

@@ -46,6 +46,8 @@ pub(super) struct Connection {
 pub(super) struct Open {
     pub(super) session: SessionId,
     pub(super) version: Version,
+    /// Whether the client has said, before MQTT 5, that it is a bridge of another broker.
+    pub(super) is_bridge: bool,
     /// Longest packet that the client takes.
     pub(super) max_bytes: usize,
     /// How long the session is kept, as was asked at the beginning.

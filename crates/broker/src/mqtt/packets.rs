@@ -137,7 +137,8 @@ impl Mqtt {
         };
         let (reason, ticket) = match translate::publication(parts) {
             Ok(mut publication) => {
-                let has_come = self.seen.has(&via);
+                let is_broker = end.as_ref().is_some_and(|end| end.is_broker());
+                let has_come = is_broker && self.seen.has(&via);
                 if let Some(end) = &end
                     && let Err(why) = end.arrives(&mut publication, &via, has_come)
                 {
@@ -151,7 +152,7 @@ impl Mqtt {
                 });
                 publication.publisher = Some(session);
                 let accepted = context.core.publish(context.now, publication);
-                if accepted.is_ok() {
+                if accepted.is_ok() && is_broker {
                     self.seen.add(&via);
                 }
                 match accepted {
@@ -228,16 +229,26 @@ impl Mqtt {
     }
 
     fn subscribe(&mut self, context: &mut Context<'_>, id: ConnectionId, subscribe: &Subscribe) {
+        let born_s = self.born_s(context.now);
+        let node = self.settings.node.clone();
         let Some(open) = self.open_mut(id) else { return };
-        let session = open.session;
+        let (session, is_bridge) = (open.session, open.is_bridge);
+        if open.version == Version::V5 && open.end.is_none() {
+            let is_like_bridge =
+                |filter: &Filter| filter.options.no_local && filter.options.retain_as_published;
+            // What has passed this node is to be known when it comes back by another way.
+            open.end = subscribe.filters.iter().any(is_like_bridge).then(|| {
+                Box::new(bridge::End { node, peer: None, bridge: None, pinged: false, born_s })
+            });
+        }
         let identifier = subscribe.properties.number(Id::SUBSCRIPTION_IDENTIFIER).unwrap_or(0);
         let mut reasons = Vec::with_capacity(subscribe.filters.len());
         for Filter { filter, options } in &subscribe.filters {
             let wanted = session::Subscription {
                 filter: filter.as_str().to_owned(),
                 grade: translate::grade(options.qos),
-                no_local: options.no_local,
-                as_published: options.retain_as_published,
+                no_local: options.no_local || is_bridge,
+                as_published: options.retain_as_published || is_bridge,
                 handling: match options.retain_handling {
                     RetainHandling::Send => session::RetainHandling::Always,
                     RetainHandling::SendIfNew => session::RetainHandling::IfNew,

@@ -84,6 +84,7 @@ impl Client {
         }
         self.send(&Packet::Connect(Box::new(Connect {
             version: self.version,
+            is_bridge: false,
             client_id: self.name.parse().unwrap(),
             clean_start: false,
             keep_alive_s: 0,

@@ -4,7 +4,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use super::frame::frame;
 use super::id::{Id, Ids};
-use super::level::{Qos, Version};
+use super::level::{BRIDGE, Qos, Version};
 use super::packet::{
     Ack, Auth, ConnAck, Connect, Disconnect, Filter, MAX_V31_CLIENT_ID_CHARS, Options, Packet,
     Publish, RetainHandling, SubAck, Subscribe, UnsubAck, Unsubscribe, Will,
@@ -167,7 +167,7 @@ fn publish(version: Version, first: u8, mut body: Bytes) -> Result<Publish, Refu
 /// MQTT 5 §3.1.
 fn connect(first: u8, body: Bytes) -> Result<Connect, Refused> {
     let mut reader = Reader::new(body);
-    let version = version(&mut reader)?;
+    let (version, is_bridge) = version(&mut reader)?;
     check_flags(version, first)?;
     let flags = reader.byte()?;
     check_connect_flags(version, flags)?;
@@ -190,6 +190,7 @@ fn connect(first: u8, body: Bytes) -> Result<Connect, Refused> {
     reader.finish()?;
     Ok(Connect {
         version,
+        is_bridge,
         client_id,
         clean_start,
         keep_alive_s,
@@ -200,14 +201,14 @@ fn connect(first: u8, body: Bytes) -> Result<Connect, Refused> {
     })
 }
 
-/// The protocol name and level (MQTT 5 §3.1.2.1, §3.1.2.2).
-fn version(reader: &mut Reader) -> Result<Version, Refused> {
+/// The protocol name and level (MQTT 5 §3.1.2.1, §3.1.2.2), and whether it is a bridge's.
+fn version(reader: &mut Reader) -> Result<(Version, bool), Refused> {
     let name = reader.binary()?;
     let level = reader.byte()?;
     match (&name[..], level) {
-        (b"MQIsdp", 3) => Ok(Version::V31),
-        (b"MQTT", 4) => Ok(Version::V311),
-        (b"MQTT", 5) => Ok(Version::V5),
+        (b"MQIsdp", 3 | 0x83) => Ok((Version::V31, level & BRIDGE != 0)),
+        (b"MQTT", 4 | 0x84) => Ok((Version::V311, level & BRIDGE != 0)),
+        (b"MQTT", 5) => Ok((Version::V5, false)),
         _ => {
             let what = "a protocol that is none of MQTT 3.1, 3.1.1 and 5";
             Err(Refused::with(Reason::UNSUPPORTED_PROTOCOL_VERSION, what))

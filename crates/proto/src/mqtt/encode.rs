@@ -2,7 +2,7 @@
 
 use super::frame::{MAX_HEADER_BYTES, MAX_REMAINING_BYTES, varint_len};
 use super::id::{Id, Ids};
-use super::level::{Qos, Version};
+use super::level::{BRIDGE, Qos, Version};
 use super::packet::{
     Ack, Auth, ConnAck, Connect, Disconnect, Filter, Options, Packet, Publish, RetainHandling,
     SubAck, Subscribe, UnsubAck, Unsubscribe,
@@ -347,7 +347,8 @@ fn push_connect(connect: &Connect, out: &mut Vec<u8>) -> Result<(), Error> {
         return Err(Error::Caller { what: "a password without a user name before MQTT 5" });
     }
     push_binary(name.as_bytes(), out)?;
-    out.push(version.level());
+    let bridge = if connect.is_bridge && version != Version::V5 { BRIDGE } else { 0 };
+    out.push(version.level() | bridge);
     let will_flags = connect
         .will
         .as_ref()

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The bit of the protocol level that a bridge of another broker sets.
+pub(super) const BRIDGE: u8 = 0x80;
+
 /// A version of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {

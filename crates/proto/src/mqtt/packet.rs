@@ -50,6 +50,10 @@ pub enum Packet {
 pub struct Connect {
     /// Which version the connection has.
     pub version: Version,
+    /// Whether the client says that it is a bridge of another broker: the highest bit of the
+    /// protocol level. No standard has it; Mosquitto set the custom. It is of MQTT 3.1 and 3.1.1
+    /// alone: MQTT 5 says by options of subscriptions what it is for.
+    pub is_bridge: bool,
     /// Who the client is; empty where the server is to assign one.
     pub client_id: Text,
     /// Begin without what is left of an earlier session (MQTT 5 §3.1.2.4); before MQTT 5 that the

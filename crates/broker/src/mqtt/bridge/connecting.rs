@@ -76,8 +76,10 @@ impl Mqtt {
             }
         };
         link.state = DialState::Connected(id);
+        link.has_answered = false;
         let bridge = link.bridge.clone();
-        let connect = connect(&bridge, &self.settings, &self.settings.node);
+        let is_marked = link.is_marked;
+        let connect = connect(&bridge, &self.settings, &self.settings.node, is_marked);
         let mut connection = Connection::new(None);
         connection.phase = Phase::Greeting(number);
         connection.greeting_version = bridge.version;
@@ -97,6 +99,10 @@ impl Mqtt {
         number: u16,
         answer: &ConnAck,
     ) -> Result<(), Refused> {
+        if let Some(link) = self.links.get_mut(usize::from(number)) {
+            link.has_answered = true;
+            link.is_marked &= answer.reason != Reason::UNSUPPORTED_PROTOCOL_VERSION;
+        }
         if answer.reason.is_failure() {
             return Err(Refused::with(answer.reason, "the other broker does not let it in"));
         }
@@ -135,6 +141,7 @@ impl Mqtt {
         let open = Open {
             session,
             version: bridge.version,
+            is_bridge: false,
             max_bytes: max_bytes.and_then(|max| usize::try_from(max).ok()).unwrap_or(usize::MAX),
             expiry: bridge.expiry,
             keep_alive: Some(keep_alive).filter(|time| !time.is_zero()),
@@ -208,6 +215,8 @@ impl Mqtt {
     pub(in crate::mqtt) fn unlinked(&mut self, now: Duration, id: ConnectionId) {
         for link in &mut self.links {
             if link.state == DialState::Connected(id) {
+                // Some close the connection of a client whose version they do not know.
+                link.is_marked &= link.has_answered;
                 link.failed(now);
             }
         }
@@ -273,7 +282,12 @@ fn goes(
     })
 }
 
-fn connect(bridge: &Bridge, settings: &crate::mqtt::Settings, node: &str) -> Connect {
+fn connect(
+    bridge: &Bridge,
+    settings: &crate::mqtt::Settings,
+    node: &str,
+    is_marked: bool,
+) -> Connect {
     let properties = if bridge.version == Version::V5 {
         let seconds = u32::try_from(bridge.expiry.as_secs()).unwrap_or(u32::MAX);
         let bytes = u32::try_from(settings.max_packet_bytes).unwrap_or(u32::MAX);
@@ -291,6 +305,7 @@ fn connect(bridge: &Bridge, settings: &crate::mqtt::Settings, node: &str) -> Con
     let text = |text: &str| text.parse::<Text>().unwrap_or(Text::EMPTY);
     Connect {
         version: bridge.version,
+        is_bridge: is_marked,
         client_id: text(&bridge.client_id),
         clean_start: false,
         keep_alive_s: u16::try_from(bridge.keep_alive.as_secs()).unwrap_or(u16::MAX),

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::mqtt::Version;
+
 use super::{Bridge, has_passed, to_local};
 use crate::event::Drop;
 use crate::ids::{ConnectionId, SessionId};
@@ -34,6 +36,10 @@ pub(in crate::mqtt) struct Link {
     pub(in crate::mqtt) session: Option<SessionId>,
     /// It has been subscribed there since this process began.
     pub(in crate::mqtt) has_subscribed: bool,
+    /// It says that it is a bridge, as long as the other broker takes that: only before MQTT 5.
+    pub(in crate::mqtt) is_marked: bool,
+    /// The other broker has answered the CONNECT of this connection.
+    pub(in crate::mqtt) has_answered: bool,
     /// Connections that failed, since the last that did not.
     failures: u32,
 }
@@ -56,6 +62,8 @@ pub(in crate::mqtt) struct End {
 impl Link {
     pub(in crate::mqtt) fn new(bridge: Bridge) -> Self {
         Self {
+            is_marked: bridge.version != Version::V5,
+            has_answered: false,
             bridge: Arc::new(bridge),
             state: DialState::New,
             session: None,
@@ -88,6 +96,12 @@ impl Link {
 }
 
 impl End {
+    /// Whether the other side is a broker that this one knows as such: it numbers what comes in
+    /// there. Others only behave as bridges do.
+    pub(in crate::mqtt) fn is_broker(&self) -> bool {
+        self.peer.is_some() || self.bridge.is_some()
+    }
+
     /// Gives what has come over a bridge its topic here and the nodes that it has passed.
     ///
     /// # Errors

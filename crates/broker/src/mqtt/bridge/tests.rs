@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use proto::mqtt::Version;
+use proto::mqtt::{
+    Connect, Filter, Options, Packet, Properties, Publish, Subscribe, Version, encode, take,
+};
 
-use super::{Bridge, Route};
+use super::{Bridge, Route, VIA};
 use crate::broker::{Broker, Input};
 use crate::core::{Next, Opening};
 use crate::event::{Drop, Event};
@@ -226,6 +228,135 @@ fn in_a_ring_each_message_is_once_at_each_node() {
             let came = net.came(at, probe);
             assert_eq!(came.len(), 1, "{nodes} nodes, at {at}: {came:?}");
         }
+    }
+}
+
+#[test]
+fn before_mqtt_5_nothing_comes_back_either() {
+    let old = Bridge { version: Version::V311, ..bridge("b", vec![both("#")]) };
+    let mut net = Net::new(vec![(Some(old), 1), (None, 0)]);
+    net.connect();
+    let (here, there) = (net.join(0, "#"), net.join(1, "#"));
+    assert_eq!((net.came(0, here).len(), net.came(1, there).len()), (0, 0));
+    net.publish(0, said("a", "north", Grade::AtLeastOnce, true));
+    net.publish(1, said("b", "south", Grade::AtLeastOnce, true));
+    for (at, probe) in [(0, here), (1, there)] {
+        let came = net.came(at, probe);
+        assert_eq!(came, [("north".to_owned(), true), ("south".to_owned(), true)], "at {at}");
+    }
+}
+
+/// What a client of MQTT 5 gets for its packets.
+fn answers(node: &mut Broker, now: Duration, client: u64, packets: &[Packet]) -> Vec<Packet> {
+    let connection = ConnectionId(client);
+    for packet in packets {
+        let mut bytes = Vec::new();
+        encode(packet, Version::V5, &mut bytes).unwrap();
+        node.handle_input(now, Input::Received { connection, bytes: BytesMut::from(&bytes[..]) });
+    }
+    let mut came = BytesMut::new();
+    while let Some(output) = node.poll_output() {
+        match output {
+            Output::Transmit { connection: ConnectionId(to), bytes } if to == client => {
+                came.extend_from_slice(&bytes);
+            }
+            Output::Login(login) => {
+                node.handle_input(
+                    now,
+                    Input::Known { connection: login.connection, user: Ok(None) },
+                );
+            }
+            Output::Persist { ticket, .. } => node.handle_input(now, Input::Persisted { ticket }),
+            _ => {}
+        }
+    }
+    let take = || take(Version::V5, &mut came, usize::MAX).unwrap();
+    std::iter::from_fn(take).collect()
+}
+
+#[test]
+fn what_comes_back_over_the_bridge_of_another_make_goes_no_further() {
+    let settings = Settings { sys_interval: Duration::ZERO, ..Settings::default() };
+    let mut node = Broker::new(settings, mqtt::Settings::default());
+    let now = Duration::from_secs(1000);
+    let connect = |client: &str| {
+        Packet::Connect(Box::new(Connect {
+            version: Version::V5,
+            is_bridge: false,
+            client_id: client.parse().unwrap(),
+            clean_start: true,
+            keep_alive_s: 0,
+            username: None,
+            password: None,
+            will: None,
+            properties: Properties::NONE,
+        }))
+    };
+    let subscribe = |options| {
+        let filters = vec![Filter { filter: "#".parse().unwrap(), options }];
+        Packet::Subscribe(Subscribe { id: 1, filters, ..Subscribe::default() })
+    };
+    // As Mosquitto's bridge subscribes.
+    let options = Options { no_local: true, retain_as_published: true, ..Options::default() };
+    for client in [1, 2] {
+        let (connection, protocol) = (ConnectionId(client), Protocol::Mqtt);
+        node.handle_input(now, Input::Connected { connection, protocol, certified: None });
+    }
+    answers(&mut node, now, 1, &[connect("bridge"), subscribe(options)]);
+    answers(&mut node, now, 2, &[connect("client"), subscribe(Options::default())]);
+    let publish = Publish::new("t".parse().unwrap(), "x".into());
+    let connection = ConnectionId(2);
+    let mut bytes = Vec::new();
+    encode(&Packet::Publish(publish), Version::V5, &mut bytes).unwrap();
+    node.handle_input(now, Input::Received { connection, bytes: BytesMut::from(&bytes[..]) });
+    let came = answers(&mut node, now, 1, &[]);
+    let [Packet::Publish(publish)] = &came[..] else { panic!("{came:?}") };
+    let via: Vec<_> = publish.properties.user().filter(|(name, _)| *name == VIA).collect();
+    assert_eq!(via.len(), 1, "{publish:?}");
+    // The other broker hands it to its other bridge.
+    answers(&mut node, now, 1, &[Packet::Publish(publish.clone())]);
+    assert_eq!(answers(&mut node, now, 2, &[]), []);
+    // What that broker's clients publish comes.
+    let other = Publish::new("u".parse().unwrap(), "y".into());
+    let mut both = Vec::new();
+    encode(&Packet::Publish(other), Version::V5, &mut both).unwrap();
+    let bytes = BytesMut::from(&both[..]);
+    node.handle_input(now, Input::Received { connection: ConnectionId(1), bytes });
+    let came = answers(&mut node, now, 2, &[]);
+    assert!(matches!(&came[..], [Packet::Publish(it)] if it.topic.as_str() == "u"), "{came:?}");
+}
+
+/// The level in the CONNECT of a bridge whose connection is made.
+fn level(node: &mut Broker, now: Duration, connection: ConnectionId) -> u8 {
+    node.handle_input(now, Input::Wake);
+    let outputs: Vec<Output> = std::iter::from_fn(|| node.poll_output()).collect();
+    assert!(outputs.iter().any(|output| matches!(output, Output::Dial { .. })), "{outputs:?}");
+    node.handle_input(now, Input::Dialled { bridge: 0, result: Ok(connection) });
+    let sent = std::iter::from_fn(|| node.poll_output()).find_map(|output| match output {
+        Output::Transmit { bytes, .. } => Some(bytes),
+        _ => None,
+    });
+    // The first octet, the length, the name of the protocol with its length.
+    sent.expect("a CONNECT")[8]
+}
+
+#[test]
+fn a_peer_that_knows_no_bridges_is_connected_to_as_by_others() {
+    let old = Bridge { version: Version::V311, ..bridge("b", vec![both("#")]) };
+    let settings = Settings { sys_interval: Duration::ZERO, ..Settings::default() };
+    let mqtt = mqtt::Settings { bridges: vec![old], ..mqtt::Settings::default() };
+    // It says so, or only closes the connection.
+    for answer in [Some(b"\x20\x02\x00\x01"), None] {
+        let mut node = Broker::new(settings.clone(), mqtt.clone());
+        let now = Duration::from_secs(1000);
+        let (first, second) = (ConnectionId(1), ConnectionId(2));
+        assert_eq!(level(&mut node, now, first), 0x84);
+        if let Some(answer) = answer {
+            let bytes = BytesMut::from(&answer[..]);
+            node.handle_input(now, Input::Received { connection: first, bytes });
+        }
+        node.handle_input(now, Input::Lost { connection: first });
+        assert_eq!(level(&mut node, now + Duration::from_secs(60), second), 4);
     }
 }
 

@@ -22,6 +22,7 @@ fn text(text: &str) -> Text {
 fn connect(version: Version) -> Connect {
     Connect {
         version,
+        is_bridge: false,
         client_id: text("c"),
         clean_start: true,
         keep_alive_s: 60,

@@ -24,6 +24,7 @@ fn connect_of_311() {
     };
     let expected = Connect {
         version: Version::V311,
+        is_bridge: false,
         client_id: text("c"),
         clean_start: true,
         keep_alive_s: 10,
@@ -292,6 +293,7 @@ fn what_cannot_be_said() {
     assert_eq!(encode(&publish(alias.clone()), Version::V5, &mut out.clone()), Ok(()));
     let connect = Connect {
         version: Version::V311,
+        is_bridge: false,
         client_id: Text::EMPTY,
         clean_start: true,
         keep_alive_s: 0,

@@ -82,6 +82,7 @@ fn connect() -> impl Strategy<Value = Connect> {
             let properties = if has_method { properties } else { properties.without(orphan) };
             Connect {
                 version,
+                is_bridge: false,
                 client_id: Text::try_from(id).unwrap(),
                 clean_start,
                 keep_alive_s,

@@ -87,7 +87,7 @@ fn connect() {
             ("MQTT-3.1.2-2: level 6", b"\x10\x0d\x00\x04MQTT\x06\x02\x00\x0a\x00\x01c"),
             ("MQTT-3.1.2-2: level 3", b"\x10\x0d\x00\x04MQTT\x03\x02\x00\x0a\x00\x01c"),
             ("MQTT-3.1.2-2: level 4", b"\x10\x0f\x00\x06MQIsdp\x04\x02\x00\x0a\x00\x01c"),
-            ("MQTT-3.1.2-2: bridge", b"\x10\x0d\x00\x04MQTT\x84\x02\x00\x0a\x00\x01c"),
+            ("MQTT-3.1.2-2: level 5 of a bridge", b"\x10\x0d\x00\x04MQTT\x85\x02\x00\x0a\x00\x01c"),
         ],
     );
     refused(&ALL, Reason::MALFORMED_PACKET, MALFORMED_CONNECTS);
