@@ -9,7 +9,8 @@ from proton import Message as Amqp
 from proton.reactor import AtMostOnce, Container, LinkOption
 from proton.utils import BlockingConnection
 
-from message import MAX_STEP_S, Message, until
+from message import Message, until
+from ours import MAX_STEP_S
 
 
 def plain(value):

@@ -3,9 +3,7 @@
 import dataclasses
 import time
 
-MAX_STEP_S = 20
-# How long it is waited for what is not to come.
-SILENCE_S = 1
+from ours import MAX_STEP_S
 
 
 @dataclasses.dataclass

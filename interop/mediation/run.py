@@ -5,9 +5,7 @@ With --write the document is written from the table. Exit status 1 where a check
 """
 
 import contextlib
-import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
@@ -20,15 +18,13 @@ sys.path += [str(HERE.parent / "mqttsn"), str(HERE.parent / "wsn")]
 import scenes  # noqa: E402: the folders of other peers are looked into.
 import table  # noqa: E402
 from buses import Amqp10, Amqp091  # noqa: E402
-from message import MAX_STEP_S  # noqa: E402
+from ours import FAILED, MAX_START_S, MAX_STEP_S, WORK, Broker, check  # noqa: E402
 from schemas import Schemas  # noqa: E402
 from soap import Wsn  # noqa: E402
 from things import UDP_PORT, Mqtt, MqttSn, MqttUdp  # noqa: E402
 
-LONGWIRE, WORK = os.environ["LONGWIRE"], pathlib.Path(os.environ["WORK"])
 DOCUMENT = HERE.parent.parent / "docs/mediation.md"
 TYPES = HERE.parent / "wsn/target/schemas/org/apache/cxf/wsn/wsdl"
-MAX_START_S = 10
 CONFIG = """
 [broker]
 anonymous = true
@@ -57,43 +53,6 @@ retain = true
 filter = "m/+/text,-typed-by-a-rule"
 content_type = "text/plain"
 """
-LISTENERS = 6
-FAILED = []
-
-
-def check(name, good, came=""):
-    """Prints one line."""
-    print(f"{'ok  ' if good else 'FAIL'}  {name}" + ("" if good else f": {came!r:.300}"), flush=True)
-    if not good:
-        FAILED.append(name)
-
-
-@contextlib.contextmanager
-def broker():
-    """A broker of ours; its ports by the names of its listeners."""
-    path = WORK / "broker.toml"
-    path.write_text(CONFIG)
-    with open(WORK / "broker.log", "wb") as log:
-        process = subprocess.Popen(
-            [LONGWIRE, "broker", "--config", str(path)], stdout=subprocess.PIPE, stderr=log, text=True
-        )
-    timer = threading.Timer(MAX_START_S, process.kill)
-    timer.start()
-    try:
-        ports = {}
-        while len(ports) < LISTENERS:
-            line = process.stdout.readline()
-            found = re.fullmatch(r"listening on .*:(\d+) \(([\w-]+)\)\n", line)
-            if not found:
-                sys.exit(f"the broker said {line!r}: see {WORK}/broker.log")
-            ports[found[2]] = int(found[1])
-        timer.cancel()
-        yield ports
-    finally:
-        timer.cancel()
-        process.terminate()
-        status = process.wait(MAX_STEP_S)
-    check("the broker ends with status 0", status == 0, status)
 
 
 @contextlib.contextmanager
@@ -157,7 +116,8 @@ def main():
     schemas = Schemas(TYPES)
     seen = WORK / "seen.pcap"
     seen.unlink(missing_ok=True)
-    with captured(seen), broker() as ports:
+    with captured(seen), Broker(CONFIG) as broker:
+        ports = broker.ports
         wsn = Wsn(ports["wsn"], schemas)
         ends = [
             Mqtt(ports["mqtt"]), MqttSn(ports["mqtt-sn"]), Amqp10(ports["amqp"]),

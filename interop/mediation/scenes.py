@@ -2,7 +2,8 @@
 
 import uuid
 
-from message import SILENCE_S, Message
+from message import Message
+from ours import SILENCE_S
 from soap import canonical
 
 ELEMENT = b'<t:track xmlns:t="urn:t" id="7"><t:lat>59.9</t:lat></t:track>'

@@ -11,7 +11,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
 
-from message import MAX_STEP_S, Message, until
+from message import Message, until
+from ours import MAX_STEP_S
 from schemas import SOAP11
 
 NAMES = {

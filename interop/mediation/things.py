@@ -12,7 +12,8 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from scapy.contrib import mqttsn as sn
 
-from message import MAX_STEP_S, SILENCE_S, Message, until
+from message import Message, until
+from ours import MAX_STEP_S, SILENCE_S
 from wire import Sensor
 
 UDP_PORT = 1883

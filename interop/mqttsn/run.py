@@ -4,32 +4,22 @@ LONGWIRE names the program, WORK a folder. Each line is a check, ok or FAIL with
 Exit status 1 where one failed.
 """
 
-import contextlib
-import os
 import pathlib
-import queue
-import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 
-import paho.mqtt.client as paho
 from mqttsn12.client.MqttSnClient import MqttSnClient
 from scapy.contrib import mqttsn as sn
 from scapy.layers.inet import IP, UDP
 from scapy.utils import wrpcap
 
+from ours import FAILED, MAX_STEP_S, SILENCE_S, WORK, Broker, Headquarters, check
 from wire import MAX_DATAGRAM_BYTES, Came, Relay, Sensor, doubts
 
-LONGWIRE, WORK = os.environ["LONGWIRE"], pathlib.Path(os.environ["WORK"])
 BIN = pathlib.Path(sys.executable).parent
-MAX_START_S, MAX_STEP_S = 10, 20
-# How long it is waited for what is not to come.
-SILENCE_S = 1
 CONFIG = """
 [broker]
 mqtt = "127.0.0.1:0"
@@ -42,67 +32,6 @@ advertise_interval = "1 s"
 id = 7
 topic = "sn/predefined"
 """
-FAILED = []
-
-
-def check(name, good, came=""):
-    """Prints one line."""
-    print(f"{'ok  ' if good else 'FAIL'}  {name}" + ("" if good else f": {came!r:.300}"), flush=True)
-    if not good:
-        FAILED.append(name)
-
-
-@contextlib.contextmanager
-def broker(config):
-    """A broker of ours; its ports by the names of its listeners."""
-    path = WORK / "broker.toml"
-    path.write_text(config)
-    with open(WORK / "broker.log", "wb") as log:
-        process = subprocess.Popen(
-            [LONGWIRE, "broker", "--config", str(path)], stdout=subprocess.PIPE, stderr=log, text=True
-        )
-    timer = threading.Timer(MAX_START_S, process.kill)
-    timer.start()
-    try:
-        ports = {}
-        while len(ports) < 2:
-            line = process.stdout.readline()
-            found = re.fullmatch(r"listening on .*:(\d+) \(([\w-]+)\)\n", line)
-            if not found:
-                sys.exit(f"the broker said {line!r}: see {WORK}/broker.log")
-            ports[found[2]] = int(found[1])
-        timer.cancel()
-        yield ports
-    finally:
-        timer.cancel()
-        process.terminate()
-        status = process.wait(MAX_STEP_S)
-    check("the broker ends with status 0", status == 0, status)
-
-
-class Headquarters:
-    """A client of MQTT that has subscribed to all."""
-
-    def __init__(self, port):
-        self.came, ready = queue.Queue(), queue.Queue()
-        self.client = paho.Client(paho.CallbackAPIVersion.VERSION2, protocol=paho.MQTTv5)
-        self.client.on_message = lambda _c, _u, message: self.came.put(message)
-        self.client.on_subscribe = lambda *_: ready.put(None)
-        self.client.connect("127.0.0.1", port)
-        self.client.loop_start()
-        options = paho.SubscribeOptions(qos=2, retainAsPublished=True, noLocal=True)
-        self.client.subscribe("#", options=options)
-        ready.get(timeout=MAX_STEP_S)
-
-    def take(self, seconds=MAX_STEP_S):
-        try:
-            message = self.came.get(timeout=seconds)
-        except queue.Empty:
-            return None
-        return Came(message.topic, message.payload, message.qos, message.retain)
-
-    def publish(self, topic, payload, qos=0, retain=False):
-        self.client.publish(topic, payload, qos, retain).wait_for_publish(MAX_STEP_S)
 
 
 def run(program, port, *args, **more):
@@ -111,6 +40,12 @@ def run(program, port, *args, **more):
     return subprocess.run(
         command, capture_output=True, text=True, timeout=MAX_STEP_S, check=False, **more
     )
+
+
+def came_to(there, seconds=MAX_STEP_S):
+    """The next that headquarters has got; None if nothing comes."""
+    message = there.next(seconds)
+    return message and Came(message.topic, message.payload, message.qos, message.retain)
 
 
 def of_publisher(port, there):
@@ -122,28 +57,28 @@ def of_publisher(port, there):
             topics.append((["-t", "sn/name"], "sn/name"))
         for said, topic in topics:
             done = run("mqtt_sn_pub", port, *said, "-m", f"hello {qos}", "-q", str(qos))
-            came = there.take()
+            came = came_to(there)
             wanted = Came(topic, f"hello {qos}".encode(), max(qos, 0), False)
             check(f"mqtt_sn_pub {' '.join(said)} -q {qos}", came == wanted and not done.returncode,
                   (came, done.stderr))
     run("mqtt_sn_pub", port, "-t", "sn/kept", "-m", "state", "-q", "1", "-r")
-    check("mqtt_sn_pub -r: retained", there.take() == Came("sn/kept", b"state", 1, True))
+    check("mqtt_sn_pub -r: retained", came_to(there) == Came("sn/kept", b"state", 1, True))
     long = "x" * 600
     run("mqtt_sn_pub", port, "-t", "sn/long", "-s", "-q", "1", input=long)
-    check("a publication of 600 bytes", there.take() == Came("sn/long", long.encode(), 1, False))
+    check("a publication of 600 bytes", came_to(there) == Came("sn/long", long.encode(), 1, False))
     done = run("mqtt_sn_pub", port, "-t", "sn/name", "-m", "x", "-q", "1", "-e", "60")
     check("mqtt_sn_pub -e: it goes to sleep", not done.returncode, done.stderr)
-    there.take()
+    came_to(there)
     child = subprocess.Popen(
         [BIN / "mqtt_sn_pub", "-h", "127.0.0.1", "-p", str(port), "-t", "sn/name", "-m", "last words",
          "-k", "2", "-q", "1", "--will-topic", "sn/will", "--will-payload", "gone", "--will-qos", "1",
          "--repeat-delay", "60"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )
-    check("mqtt_sn_pub --will-topic: it publishes", there.take() is not None)
+    check("mqtt_sn_pub --will-topic: it publishes", came_to(there) is not None)
     child.send_signal(signal.SIGKILL)
     child.wait()
-    came = there.take()
+    came = came_to(there)
     check("its will is published when it is gone", came == Came("sn/will", b"gone", 1, False), came)
 
 
@@ -178,7 +113,7 @@ def of_api(port, there):
     client.send_subscribe("sn/in", 0, None)
     client.send_unsubscribe("sn/in")
     client.send_ping_req()
-    came = there.take()
+    came = came_to(there)
     wanted = Came("sn/will/new", b"second", 1, False)
     check("a will that was changed is published", came == wanted, came)
 
@@ -223,7 +158,7 @@ def of_scapy(port, there):
                 wanted = Came(topic, f"level {qos}".encode(), max(qos, 0), False)
                 came = other.take()
                 check(f"{topic} at level {qos} to MQTT-SN", came == wanted, came)
-                came = there.take()
+                came = came_to(there)
                 check(f"{topic} at level {qos} to MQTT", came == wanted._replace(topic=name), came)
     sensor.send(sn.MQTTSNPublish(qos=sn.QOS_1, tid=999, mid=9, data="x"))
     check("an id that is none is refused", sensor.until(sn.PUBACK).return_code == sn.REJ_TID)
@@ -240,7 +175,7 @@ def of_scapy(port, there):
     inner = bytes(sn.MQTTSN() / sn.MQTTSNPublish(
         qos=sn.QOS_NEG1, tid_type=sn.TID_PREDEF, tid=7, data="by way of"))
     stranger.send(sn.MQTTSNEncaps(radius=1, w_node_id=b"n7") / inner)
-    check("a forwarder's", there.take() == Came("sn/predefined", b"by way of", 0, False))
+    check("a forwarder's", came_to(there) == Came("sn/predefined", b"by way of", 0, False))
     sensor.stop()
     other.stop()
 
@@ -274,7 +209,8 @@ def main():
     air = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     air.bind(("127.0.0.1", 0))
     air.settimeout(MAX_STEP_S)
-    with broker(CONFIG.format(air=air.getsockname()[1])) as ports:
+    with Broker(CONFIG.format(air=air.getsockname()[1])) as broker:
+        ports = broker.ports
         relay = Relay(ports["mqtt-sn"])
         there = Headquarters(ports["mqtt"])
         of_publisher(relay.port, there)

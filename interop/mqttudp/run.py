@@ -5,21 +5,14 @@ Exit status 1 where one failed.
 """
 
 import contextlib
-import os
-import pathlib
 import queue
-import re
-import subprocess
 import sys
 import threading
 
 import mqttudp.engine as udp
-import paho.mqtt.client as paho
 
-LONGWIRE, WORK = os.environ["LONGWIRE"], pathlib.Path(os.environ["WORK"])
-MAX_START_S, MAX_STEP_S = 10, 10
-# How long it is waited for what is not to come.
-SILENCE_S = 1
+from ours import FAILED, MAX_STEP_S, SILENCE_S, WORK, Broker, Headquarters, check, next_of
+
 CONFIG = """
 [broker]
 mqtt = "127.0.0.1:0"
@@ -30,74 +23,15 @@ entry = ["up/#"]
 exit = ["down/#"]
 targets = ["255.255.255.255:1883"]
 """
-FAILED = []
-
-
-def check(name, good, came=""):
-    """Prints one line."""
-    print(f"{'ok  ' if good else 'FAIL'}  {name}" + ("" if good else f": {came!r:.300}"), flush=True)
-    if not good:
-        FAILED.append(name)
 
 
 @contextlib.contextmanager
-def broker(more=""):
-    """A broker of ours; a client of MQTT that has subscribed to all."""
-    path = WORK / "broker.toml"
-    path.write_text(CONFIG + more)
-    with open(WORK / "broker.log", "ab") as log:
-        process = subprocess.Popen(
-            [LONGWIRE, "broker", "--config", str(path)], stdout=subprocess.PIPE, stderr=log, text=True
-        )
-    timer = threading.Timer(MAX_START_S, process.kill)
-    timer.start()
-    try:
-        ports = {}
-        while len(ports) < 2:
-            line = process.stdout.readline()
-            found = re.fullmatch(r"listening on .*:(\d+) \(([\w-]+)\)\n", line)
-            if not found:
-                sys.exit(f"the broker said {line!r}: see {WORK}/broker.log")
-            ports[found[2]] = int(found[1])
-        timer.cancel()
-        there = Headquarters(ports["mqtt"])
+def headquarters(more=""):
+    """A broker of ours, and a client of MQTT that has subscribed to all."""
+    with Broker(CONFIG + more) as broker:
+        there = Headquarters(broker.ports["mqtt"])
         yield there
-        there.client.disconnect()
-        there.client.loop_stop()
-    finally:
-        timer.cancel()
-        process.terminate()
-        status = process.wait(MAX_STEP_S)
-    check("the broker ends with status 0", status == 0, status)
-
-
-class Headquarters:
-    """A client of MQTT that has subscribed to all."""
-
-    def __init__(self, port):
-        self.came, ready = queue.Queue(), queue.Queue()
-        self.client = paho.Client(paho.CallbackAPIVersion.VERSION2, protocol=paho.MQTTv5)
-        self.client.on_message = lambda _c, _u, message: self.came.put(message)
-        self.client.on_subscribe = lambda *_: ready.put(None)
-        self.client.connect("127.0.0.1", port)
-        self.client.loop_start()
-        options = paho.SubscribeOptions(qos=2, retainAsPublished=True, noLocal=True)
-        self.client.subscribe("#", options=options)
-        ready.get(timeout=MAX_STEP_S)
-
-    def take(self, seconds=MAX_STEP_S):
-        return next_of(self.came, seconds)
-
-    def publish(self, topic, payload, qos=0, retain=False):
-        self.client.publish(topic, payload, qos, retain).wait_for_publish(MAX_STEP_S)
-
-
-def next_of(came, seconds=MAX_STEP_S):
-    """The next of a queue; None if none comes."""
-    try:
-        return came.get(timeout=seconds)
-    except queue.Empty:
-        return None
+        there.stop()
 
 
 class Air:
@@ -124,14 +58,14 @@ class Air:
 def of_publications(air, there):
     """Both directions."""
     udp.send_publish("up/one", "from afar")
-    came = there.take()
+    came = there.next()
     good = came and (came.topic, came.payload, came.qos, came.retain) == ("up/one", b"from afar", 0, False)
     check("send_publish arrives at a client of MQTT", good, came)
     air.take(udp.PacketType.Publish)
     again = air.take(udp.PacketType.Publish, SILENCE_S)
     check("and is not sent back", again is None, again and again.topic)
     udp.send_publish("up/long", "x" * 1000)
-    came = there.take()
+    came = there.next()
     check("one of 1,000 bytes arrives", came and came.payload == b"x" * 1000, came)
     air.take(udp.PacketType.Publish)
     udp.send_publish("elsewhere", "x")
@@ -148,7 +82,7 @@ def of_publications(air, there):
     there.publish("inside", "x", 1)
     came = air.take(udp.PacketType.Publish, SILENCE_S)
     check("what is not to leave does not", came is None, came and came.topic)
-    came = there.take(0)
+    came = there.next(0)
     check("what is not to enter does not", came is None, came and came.topic)
 
 
@@ -179,7 +113,7 @@ def of_acknowledgements(air, there):
     packet.set_qos(1)
     with contextlib.redirect_stdout(None):
         packet.send()
-        came = there.take()
+        came = there.next()
         acked = air.take(udp.PacketType.PubAck)
         packet.send()
     good = came and (came.topic, came.payload, came.qos) == ("up/acked", b"x", 1)
@@ -187,12 +121,12 @@ def of_acknowledgements(air, there):
     told = came and getattr(came.properties, "UserProperty", [("", "")])[0][0]
     check("a sender's address is told where that is allowed", told == "source", told)
     check("it gets one for its number", acked and acked.reply_to == 77, acked and acked.__dict__)
-    check("its copy is not published again", there.take(SILENCE_S) is None)
+    check("its copy is not published again", there.next(SILENCE_S) is None)
     packet.pkt_id, packet.value = 76, "older"
     packet.set_qos(0)
     with contextlib.redirect_stdout(None):
         packet.send()
-    check("nor what is older", there.take(SILENCE_S) is None)
+    check("nor what is older", there.next(SILENCE_S) is None)
     while air.take(udp.PacketType.Publish, SILENCE_S):
         pass
 
@@ -201,7 +135,7 @@ def of_signatures(air, there):
     """A key that all have."""
     udp.set_signature("shared secret")
     udp.send_publish("up/signed", "mine")
-    came = there.take()
+    came = there.next()
     check("a signed publication is taken", came and came.payload == b"mine", came)
     there.publish("down/signed", "ours")
     came = air.take(udp.PacketType.Publish)
@@ -213,14 +147,14 @@ def of_signatures(air, there):
     udp.send_publish("up/signed", "eve's")
     udp.set_signature("shared secret")
     udp.send_publish("up/signed", "mine again")
-    came = there.take()
+    came = there.next()
     check("one by another key is not", came and came.payload == b"mine again", came and came.payload)
 
 
 def of_silence(air, there):
     """A listener that never sends."""
     udp.send_publish("up/one", "heard")
-    came = there.take()
+    came = there.next()
     check("one way: what comes is taken", came and came.payload == b"heard", came)
     there.publish("down/one", "x", 1)
     udp.send_ping()
@@ -234,17 +168,17 @@ def main():
     # Otherwise it answers pings itself.
     udp.set_muted(True)
     air = Air()
-    with broker() as there:
+    with headquarters() as there:
         of_publications(air, there)
         of_questions(air)
-    with broker("acknowledges = true\ntells_source = true\n") as there:
+    with headquarters("acknowledges = true\ntells_source = true\n") as there:
         of_acknowledgements(air, there)
-    with broker("one_way = true\n") as there:
+    with headquarters("one_way = true\n") as there:
         of_silence(air, there)
     (WORK / "udp.key").write_text("shared secret")
     (WORK / "udp.key").chmod(0o600)
     signed = f'key = "{WORK}/udp.key"\nverify = "none"\nsign = "md5"\n'
-    with broker(signed) as there:
+    with headquarters(signed) as there:
         of_signatures(air, there)
     sys.exit(bool(FAILED))
 
