@@ -85,7 +85,8 @@ fn address(config: &Config, wanted: &Wanted<'_>) -> Result<SocketAddr, Error> {
     )))
 }
 
-fn open(address: SocketAddr, groups: &[IpAddr]) -> io::Result<UdpSocket> {
+/// A socket that may send to broadcast addresses, and is in these groups.
+pub(crate) fn open(address: SocketAddr, groups: &[IpAddr]) -> io::Result<UdpSocket> {
     let domain = if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
     let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
     // Several programs of a host listen to one group or broadcast address.

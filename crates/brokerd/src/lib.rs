@@ -3,8 +3,10 @@
 //! One thread owns the [`broker::Broker`] and all connections ([`serve`]); another writes to the
 //! store. A connection's task reads, hands in what it read, and does what the broker says.
 
+mod address;
 mod bound;
 mod bridges;
+pub mod client;
 mod config;
 mod connection;
 mod consumers;

@@ -13,6 +13,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use proto::http1::RequestHead;
 use proto::websocket::{Event, GUID, Opcode, Peer, Reader, encode, text};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 
 use crate::connection;
@@ -47,7 +48,7 @@ pub(crate) async fn run(
             return;
         }
     };
-    let (reader, writer) = tokio::io::split(Messages::new(stream, &rest));
+    let (reader, writer) = tokio::io::split(Messages::new(stream, &rest, Peer::Client));
     connection::run(owner, reader, writer, protocol, certified, peer).await;
 }
 
@@ -120,9 +121,16 @@ fn accept(head: &RequestHead) -> Result<String, &'static str> {
     ))
 }
 
+/// The WebSocket of a client, whose handshake is done, as a stream of bytes.
+pub(crate) fn of_client<S: AsyncRead + AsyncWrite + Unpin>(stream: S) -> Messages<S> {
+    Messages::new(stream, &[], Peer::Server)
+}
+
 /// The bytes in the messages of a WebSocket.
-struct Messages<S> {
+pub(crate) struct Messages<S> {
     stream: S,
+    /// Who is at the other end.
+    peer: Peer,
     reader: Reader,
     /// Of a message that came.
     came: Bytes,
@@ -132,10 +140,27 @@ struct Messages<S> {
 }
 
 impl<S> Messages<S> {
-    fn new(stream: S, rest: &[u8]) -> Self {
-        let mut reader = Reader::new(Peer::Client, MAX_MESSAGE_BYTES);
+    fn new(stream: S, rest: &[u8], peer: Peer) -> Self {
+        let mut reader = Reader::new(peer, MAX_MESSAGE_BYTES);
         reader.receive(rest);
-        Self { stream, reader, came: Bytes::new(), leaves: BytesMut::new(), has_ended: false }
+        Self { stream, peer, reader, came: Bytes::new(), leaves: BytesMut::new(), has_ended: false }
+    }
+}
+
+impl<S> Messages<S> {
+    /// Puts a frame behind those that are to be written. A client masks it (RFC 6455 §5.3).
+    fn put(&mut self, opcode: Opcode, bytes: &[u8]) -> io::Result<()> {
+        let mask = match self.peer {
+            Peer::Client => None,
+            Peer::Server => {
+                let mut mask = [0; 4];
+                let random = SystemRandom::new().fill(&mut mask);
+                random.map_err(|_| io::Error::other("no random numbers"))?;
+                Some(mask)
+            }
+        };
+        self.leaves.extend_from_slice(&encode(opcode, bytes, mask));
+        Ok(())
     }
 }
 
@@ -159,10 +184,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Messages<S> {
                 None => return Ok(false),
                 Some(Event::Message(bytes)) => self.came = bytes,
                 Some(Event::Ping(bytes)) => {
-                    self.leaves.extend_from_slice(&encode(Opcode::Pong, &bytes, None));
+                    self.put(Opcode::Pong, &bytes)?;
                 }
                 Some(Event::Close(_)) => {
-                    self.leaves.extend_from_slice(&encode(Opcode::Close, &[], None));
+                    self.put(Opcode::Close, &[])?;
                     self.has_ended = true;
                     return Ok(true);
                 }
@@ -207,7 +232,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Messages<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         ready!(this.poll_leave(context))?;
-        this.leaves.extend_from_slice(&encode(Opcode::Binary, bytes, None));
+        this.put(Opcode::Binary, bytes)?;
         // It is taken; what is not written by now is with the next or with flush.
         let _ = this.poll_leave(context)?;
         Poll::Ready(Ok(bytes.len()))
@@ -221,7 +246,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Messages<S> {
         let this = self.get_mut();
         if !this.has_ended {
             this.has_ended = true;
-            this.leaves.extend_from_slice(&encode(Opcode::Close, &[], None));
+            this.put(Opcode::Close, &[])?;
         }
         ready!(this.poll_leave(context))?;
         Pin::new(&mut this.stream).poll_shutdown(context)

@@ -17,6 +17,7 @@ mod log;
 mod serve;
 mod side;
 mod terminal;
+mod topics;
 mod wsp;
 
 use std::process::ExitCode;
@@ -58,7 +59,9 @@ enum Command {
     History(history::Args),
     Keygen(keygen::Args),
     Lab(lab::Args),
+    Pub(Box<topics::publish::Args>),
     Serve(serve::Args),
+    Sub(Box<topics::subscribe::Args>),
     Train(coding::train::Args),
     Wsp(wsp::Args),
 }
@@ -119,7 +122,9 @@ fn main() -> ExitCode {
         Command::History(args) => history::run(&args),
         Command::Keygen(args) => keygen::run(args),
         Command::Lab(args) => lab::run(args),
+        Command::Pub(args) => topics::publish::run(&args),
         Command::Serve(args) => serve::run(args),
+        Command::Sub(args) => topics::subscribe::run(&args),
         Command::Train(args) => coding::train::run(&args),
         Command::Wsp(args) => wsp::run(args),
     };

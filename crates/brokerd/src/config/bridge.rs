@@ -12,6 +12,7 @@ use proxy::dial::{Layers, Proxy, Tls};
 use serde::Deserialize;
 
 use super::{period, yes};
+use crate::address::authority;
 use crate::error::Error;
 
 /// Most bridges, and most routes of one.
@@ -204,17 +205,6 @@ impl RouteConfig {
     }
 }
 
-/// Host, and host with port.
-fn authority(text: &str, usual: u16) -> Option<(String, String)> {
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()?),
-        _ => (text, usual),
-    };
-    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    let is_host = !host.is_empty() && (bare.is_some() || !host.contains([':', '/', '@']));
-    is_host.then(|| (bare.unwrap_or(host).to_owned(), format!("{host}:{port}")))
-}
-
 /// All of them, whose names differ.
 pub(super) fn read_all(all: &[BridgeConfig]) -> Result<(Vec<Bridge>, Vec<Target>), Error> {
     if all.len() > MAX_BRIDGES {
@@ -231,24 +221,11 @@ pub(super) fn read_all(all: &[BridgeConfig]) -> Result<(Vec<Bridge>, Vec<Target>
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::config::Config;
 
     fn wrong(text: &str) -> String {
         let config: Config = toml::from_str(text).unwrap();
         config.bridges().map(|_| ()).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn addresses_have_a_host_and_a_port() {
-        let both = |host: &str, address: &str| Some((host.to_owned(), address.to_owned()));
-        assert_eq!(authority("a.example", 1883), both("a.example", "a.example:1883"));
-        assert_eq!(authority("a.example:99", 1883), both("a.example", "a.example:99"));
-        assert_eq!(authority("[::1]", 1883), both("::1", "[::1]:1883"));
-        assert_eq!(authority("[::1]:99", 1883), both("::1", "[::1]:99"));
-        for text in ["", ":1", "a:b", "a:99999", "::1", "a/b", "u@a"] {
-            assert_eq!(authority(text, 1883), None, "{text}");
-        }
     }
 
     #[test]

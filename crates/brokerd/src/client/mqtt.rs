@@ -1,0 +1,445 @@
+//! MQTT 3.1, 3.1.1 and 5, over TCP, TLS or WebSocket.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use proto::mqtt::client::{self, Client, Closed, Failure, Input, Output};
+use proto::mqtt::{
+    ConnAck, Connect, Disconnect, Filter, Id, Options, Properties, Publish, Qos, Reason,
+    RetainHandling, Text, Value, Version, Will,
+};
+use proxy::dial;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::again::Again;
+use super::{Event, Message, Published, Settings, Target, Wish};
+use crate::error::Error;
+use crate::websocket;
+
+/// Messages that a publisher has open at once; further ones wait with who makes them.
+const MAX_OPEN: usize = 1000;
+/// Messages on the way to this client at once, and topics that come as a number.
+const RECEIVE_MAXIMUM: u32 = 1000;
+const ALIASES: u32 = 64;
+/// How long a broker may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the last bytes may take to leave.
+const FAREWELL: Duration = Duration::from_secs(10);
+/// The SUBSCRIBE of a client; there is one.
+const SUBSCRIBE: u64 = 0;
+
+/// See [`super::publish`].
+pub(super) async fn publish(
+    target: &Target,
+    settings: &Settings,
+    mut messages: mpsc::Receiver<Message>,
+) -> Result<Published, Error> {
+    let mut line = Line::new(target, settings)?;
+    let mut published = Published::default();
+    let (mut key, mut is_over) = (0, false);
+    line.connect().await?;
+    loop {
+        if is_over && published.ended() == key {
+            line.leave().await;
+            return Ok(published);
+        }
+        let has_room = !is_over && line.client.open_messages() < MAX_OPEN;
+        tokio::select! {
+            message = messages.recv(), if has_room => {
+                let Some(message) = message else {
+                    is_over = true;
+                    continue;
+                };
+                // Each has one end.
+                key += 1;
+                match publication(message, settings.version) {
+                    Ok(publish) => line.input(Input::Publish { key, publish }),
+                    Err(why) => published.fail(why),
+                }
+            }
+            output = line.next() => match output {
+                Output::Published { reason, .. } if reason.is_failure() => {
+                    published.fail(format!("the broker refuses it: {}", named(reason)));
+                }
+                Output::Published { .. } => published.accepted += 1,
+                Output::Failed { failure, .. } => published.fail(words(&failure)),
+                Output::Closed(closed) => line.lost(&closed).await?,
+                _ => {}
+            },
+        }
+    }
+}
+
+/// See [`super::subscribe`].
+pub(super) async fn subscribe(
+    target: &Target,
+    settings: &Settings,
+    wish: &Wish,
+    take: &mut dyn FnMut(Event) -> bool,
+    mut end: Pin<&mut impl Future<Output = ()>>,
+) -> Result<(), Error> {
+    let filters = filters(wish)?;
+    let mut line = Line::new(target, settings)?;
+    line.connect().await?;
+    loop {
+        let output = tokio::select! {
+            output = line.next() => output,
+            () = end.as_mut() => break,
+        };
+        let goes_on = match output {
+            Output::Open(_) => {
+                let (filters, properties) = (filters.clone(), Properties::NONE);
+                line.input(Input::Subscribe { key: SUBSCRIBE, filters, properties });
+                true
+            }
+            Output::Subscribed { ack, .. } => {
+                let answers = wish.filters.iter().zip(&ack.reasons);
+                let refused = answers.filter(|(_, reason)| reason.is_failure());
+                let refused: Vec<_> = refused
+                    .map(|(filter, reason)| format!("{filter}: {}", named(*reason)))
+                    .collect();
+                if refused.len() == wish.filters.len() {
+                    line.leave().await;
+                    let what = refused.join(", ");
+                    return Err(Error::System(format!("the broker refuses all: {what}")));
+                }
+                take(Event::Subscribed(refused))
+            }
+            Output::Message { receipt, publish } => {
+                let goes_on = wish.no_retained && publish.retain || {
+                    take(Event::Message(message(publish)))
+                };
+                if let Some(receipt) = receipt {
+                    line.input(Input::Accept { receipt, reason: Reason::SUCCESS });
+                }
+                goes_on
+            }
+            Output::Failed { failure: Failure::Unconnected, .. } => true,
+            Output::Failed { failure, .. } => return Err(Error::Caller(words(&failure))),
+            Output::Closed(closed) => {
+                tokio::select! {
+                    lost = line.lost(&closed) => lost?,
+                    () = end.as_mut() => return Ok(()),
+                }
+                true
+            }
+            _ => true,
+        };
+        if !goes_on {
+            break;
+        }
+    }
+    line.leave().await;
+    Ok(())
+}
+
+/// A client, and its connection where there is one.
+struct Line<'a> {
+    target: &'a Target,
+    client: Client,
+    stream: Option<dial::Stream>,
+    began: Instant,
+    came: BytesMut,
+    /// What is to be written.
+    leaves: BytesMut,
+    wake_at: Option<Duration>,
+    again: Again,
+    has_been_open: bool,
+}
+
+impl<'a> Line<'a> {
+    fn new(target: &'a Target, settings: &Settings) -> Result<Self, Error> {
+        let of_client = client::Settings {
+            connect: connect(target, settings).map_err(Error::Caller)?,
+            max_packet_bytes: client::MAX_PACKET_BYTES,
+            max_in_flight: u16::MAX,
+            answer_timeout: ANSWER_TIMEOUT,
+        };
+        let client = Client::new(of_client)
+            .map_err(|error| Error::Caller(format!("no CONNECT: {error}")))?;
+        Ok(Self {
+            target,
+            client,
+            stream: None,
+            began: Instant::now(),
+            came: BytesMut::new(),
+            leaves: BytesMut::new(),
+            wake_at: None,
+            again: Again::new(settings.retry),
+            has_been_open: false,
+        })
+    }
+
+    fn input(&mut self, input: Input) {
+        self.client.handle_input(self.began.elapsed(), input);
+    }
+
+    /// Connects, once.
+    async fn connect(&mut self) -> Result<(), Error> {
+        let Target { host, address, layers, .. } = self.target;
+        let stream = dial::open(address, host, address, layers)
+            .await
+            .map_err(|error| Error::System(format!("{address}: {error}")))?;
+        self.stream = Some(match layers.websocket {
+            None => stream,
+            Some(_) => Box::new(websocket::of_client(stream)),
+        });
+        self.leaves.clear();
+        self.input(Input::Connected);
+        Ok(())
+    }
+
+    /// What the client says next. May be dropped while it waits.
+    async fn next(&mut self) -> Output {
+        loop {
+            while let Some(output) = self.client.poll_output() {
+                match output {
+                    Output::Transmit(bytes) => self.leaves.extend_from_slice(&bytes),
+                    Output::WakeAt(at) => self.wake_at = Some(at),
+                    other => {
+                        if matches!(other, Output::Open(_)) {
+                            self.has_been_open = true;
+                            self.again.connected();
+                        }
+                        return other;
+                    }
+                }
+            }
+            let input = self.happening().await;
+            self.input(input);
+        }
+    }
+
+    /// Writes what is to be written, until something happens.
+    async fn happening(&mut self) -> Input {
+        let Self { stream, came, leaves, wake_at, began, .. } = self;
+        let Some(stream) = stream else { return std::future::pending().await };
+        let (mut reader, mut writer) = tokio::io::split(stream);
+        loop {
+            let has_wake = wake_at.is_some();
+            let wake = *began + wake_at.unwrap_or_default();
+            tokio::select! {
+                written = writer.write_buf(leaves), if !leaves.is_empty() => {
+                    let flushed = match written {
+                        Ok(0) | Err(_) => false,
+                        Ok(_) => !leaves.is_empty() || writer.flush().await.is_ok(),
+                    };
+                    if !flushed {
+                        leaves.clear();
+                        return Input::Disconnected;
+                    }
+                }
+                read = reader.read_buf(came) => {
+                    return match read {
+                        Ok(0) | Err(_) => Input::Disconnected,
+                        Ok(_) => Input::Bytes(came.split().freeze()),
+                    };
+                }
+                () = tokio::time::sleep_until(wake), if has_wake => {
+                    *wake_at = None;
+                    return Input::Wake;
+                }
+            }
+        }
+    }
+
+    /// The connection is over: makes another.
+    ///
+    /// # Errors
+    /// Where there is none to be had, or the broker does not want this client.
+    async fn lost(&mut self, closed: &Closed) -> Result<(), Error> {
+        self.stream = None;
+        self.wake_at = None;
+        let is_final = match closed {
+            Closed::Broken | Closed::Unanswered => false,
+            // It ends, it moves, or it has enough to do.
+            Closed::ByServer(Disconnect { reason, .. }) => !matches!(
+                *reason,
+                Reason::SERVER_SHUTTING_DOWN | Reason::SERVER_BUSY | Reason::KEEP_ALIVE_TIMEOUT
+            ),
+            _ => true,
+        };
+        let mut why = Error::System(format!("{}: {}", self.target.address, ended(closed)));
+        if is_final || !self.has_been_open {
+            return Err(why);
+        }
+        while let Some(pause) = self.again.pause(self.began.elapsed()) {
+            tokio::time::sleep(pause).await;
+            match self.connect().await {
+                Ok(()) => return Ok(()),
+                Err(error) => why = error,
+            }
+        }
+        Err(why)
+    }
+
+    /// Says that it leaves.
+    async fn leave(&mut self) {
+        let reason = Reason::NORMAL_DISCONNECTION;
+        self.input(Input::Disconnect(Disconnect { reason, properties: Properties::NONE }));
+        while let Some(output) = self.client.poll_output() {
+            if let Output::Transmit(bytes) = output {
+                self.leaves.extend_from_slice(&bytes);
+            }
+        }
+        let Some(mut stream) = self.stream.take() else { return };
+        let farewell = async {
+            stream.write_all(&self.leaves).await?;
+            stream.shutdown().await
+        };
+        // Whether the broker still hears it changes nothing any more.
+        let _ = tokio::time::timeout(FAREWELL, farewell).await;
+    }
+}
+
+/// The CONNECT.
+fn connect(target: &Target, settings: &Settings) -> Result<Connect, String> {
+    let is_5 = settings.version == Version::V5;
+    let mut properties = Properties::NONE;
+    if is_5 {
+        let expiry = u32::try_from(settings.expiry.as_secs()).unwrap_or(u32::MAX);
+        for (id, number) in [
+            (Id::SESSION_EXPIRY_INTERVAL, expiry),
+            (Id::RECEIVE_MAXIMUM, RECEIVE_MAXIMUM),
+            (Id::TOPIC_ALIAS_MAXIMUM, ALIASES),
+        ] {
+            let pushed = properties.push(id, Value::Number(number));
+            pushed.map_err(|error| error.to_string())?;
+        }
+    }
+    let will = settings.will.clone().map(|will| {
+        let Publish { topic, payload, qos, retain, properties, .. } =
+            publication(will, settings.version)?;
+        Ok::<_, String>(Will { topic, payload, qos, retain, properties })
+    });
+    let keep_alive = settings.keep_alive.as_secs();
+    Ok(Connect {
+        version: settings.version,
+        is_bridge: false,
+        client_id: text(&settings.client_id)?,
+        clean_start: settings.clean,
+        keep_alive_s: u16::try_from(keep_alive)
+            .map_err(|_| format!("a keep-alive of {keep_alive} s: at most {} s", u16::MAX))?,
+        username: target.user.as_deref().map(text).transpose()?,
+        password: target.password.clone().map(Bytes::from),
+        will: will.transpose()?,
+        properties,
+    })
+}
+
+fn filters(wish: &Wish) -> Result<Vec<Filter>, Error> {
+    let qos = Qos::from_bits(wish.qos)
+        .ok_or_else(|| Error::Caller(format!("QoS {}: 0 to 2", wish.qos)))?;
+    let retain_handling =
+        if wish.no_retained { RetainHandling::DoNotSend } else { RetainHandling::Send };
+    let options = Options { retain_handling, ..Options::new(qos) };
+    let filters = wish.filters.iter().map(|filter| {
+        proto::mqtt::topic::parts(filter.as_bytes())
+            .map_err(|error| Error::Caller(format!("the filter {filter}: {error}")))?;
+        Ok(Filter { filter: text(filter).map_err(Error::Caller)?, options })
+    });
+    filters.collect()
+}
+
+fn text(text: &str) -> Result<Text, String> {
+    text.parse().map_err(|error| format!("\"{text}\": {error}"))
+}
+
+/// A message as this protocol says it; before MQTT 5 it has no properties.
+fn publication(message: Message, version: Version) -> Result<Publish, String> {
+    let qos = u8::try_from(message.qos).ok().and_then(Qos::from_bits);
+    let qos = qos.ok_or_else(|| format!("QoS {}: MQTT has 0 to 2", message.qos))?;
+    let mut properties = Properties::NONE;
+    if version == Version::V5 {
+        properties = of_message(&message).map_err(|error| error.to_string())?;
+    }
+    let topic = text(&message.topic)?;
+    let publish = Publish::new(topic, message.payload);
+    Ok(Publish { qos, retain: message.retain, properties, ..publish })
+}
+
+fn of_message(message: &Message) -> Result<Properties, proto::Error> {
+    let mut properties = Properties::NONE;
+    if let Some(expiry) = message.expiry {
+        let seconds = u32::try_from(expiry.as_secs()).unwrap_or(u32::MAX);
+        properties.push(Id::MESSAGE_EXPIRY_INTERVAL, Value::Number(seconds))?;
+    }
+    let texts =
+        [(Id::CONTENT_TYPE, &message.content_type), (Id::RESPONSE_TOPIC, &message.reply_to)];
+    for (id, text) in texts {
+        if let Some(text) = text {
+            properties.push(id, Value::Text(text))?;
+        }
+    }
+    if let Some(correlation) = &message.correlation {
+        properties.push(Id::CORRELATION_DATA, Value::Binary(correlation))?;
+    }
+    for (name, value) in &message.properties {
+        properties.push(Id::USER_PROPERTY, Value::Pair(name, value))?;
+    }
+    Ok(properties)
+}
+
+fn message(publish: Publish) -> Message {
+    let properties = &publish.properties;
+    let own = |text: Option<&str>| text.map(str::to_owned);
+    Message {
+        qos: publish.qos.bits().cast_signed(),
+        retain: publish.retain,
+        content_type: own(properties.text(Id::CONTENT_TYPE)),
+        reply_to: own(properties.text(Id::RESPONSE_TOPIC)),
+        correlation: properties.binary(Id::CORRELATION_DATA).map(Bytes::copy_from_slice),
+        expiry: properties
+            .number(Id::MESSAGE_EXPIRY_INTERVAL)
+            .map(|seconds| Duration::from_secs(u64::from(seconds))),
+        properties: properties
+            .user()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+        topic: publish.topic.as_str().to_owned(),
+        payload: publish.payload,
+    }
+}
+
+/// A reason in words.
+fn named(reason: Reason) -> String {
+    reason.name().map_or_else(|| format!("reason 0x{:02X}", reason.0), str::to_owned)
+}
+
+fn words(failure: &Failure) -> String {
+    match failure {
+        Failure::Full => "too many messages wait".to_owned(),
+        Failure::Invalid(error) => format!("it cannot be sent: {error}"),
+        Failure::InvalidTopic(error) => format!("its topic: {error}"),
+        Failure::TooLarge => "it has more bytes than the broker takes".to_owned(),
+        Failure::Unsupported(reason) => {
+            format!("the broker does not take such: {}", named(*reason))
+        }
+        Failure::Unconnected => "the connection is lost".to_owned(),
+        Failure::SessionLost => {
+            "the broker has lost the session: whether it arrived is not known".to_owned()
+        }
+    }
+}
+
+fn ended(closed: &Closed) -> String {
+    match closed {
+        Closed::Asked => "the connection was ended".to_owned(),
+        Closed::Broken => "the connection is broken".to_owned(),
+        Closed::Unwelcome(ConnAck { reason, properties, .. }) => {
+            let more = properties
+                .text(Id::REASON_STRING)
+                .map_or_else(String::new, |text| format!(" ({text})"));
+            format!("the broker does not let this client in: {}{more}", named(*reason))
+        }
+        Closed::ByServer(Disconnect { reason, .. }) => {
+            format!("the broker has ended the connection: {}", named(*reason))
+        }
+        Closed::Refused(error) => format!("the broker sent what it may not send: {error}"),
+        Closed::Unanswered => "the broker does not answer".to_owned(),
+        Closed::Invalid(error) => format!("an authentication cannot be written: {error}"),
+    }
+}

@@ -1,0 +1,175 @@
+//! Which broker, and how it is reached.
+
+use std::path::PathBuf;
+
+use proxy::dial::{Layers, Proxy, Tls, WebSocket};
+
+use crate::address::authority;
+use crate::error::Error;
+
+/// Where brokers have their WebSocket, unless the URL says it.
+const WEBSOCKET_PATH: &str = "/mqtt";
+
+/// A protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// MQTT, over TCP, TLS or WebSocket.
+    Mqtt,
+    /// MQTT-SN, over UDP.
+    MqttSn,
+    /// MQTT/UDP: no broker, but an address of a host, a network or a group.
+    MqttUdp,
+}
+
+/// The schemes of URLs: what is spoken, the usual port (IANA's where there is one), whether over
+/// TLS, and whether over a WebSocket.
+const SCHEMES: [(&str, Scheme, u16, bool, bool); 6] = [
+    ("mqtt", Scheme::Mqtt, 1883, false, false),
+    ("mqtts", Scheme::Mqtt, 8883, true, false),
+    ("ws", Scheme::Mqtt, 80, false, true),
+    ("wss", Scheme::Mqtt, 443, true, true),
+    ("mqtt-sn", Scheme::MqttSn, 1885, false, false),
+    ("mqtt-udp", Scheme::MqttUdp, 1883, false, false),
+];
+
+/// Who a client is, and whom it believes.
+#[derive(Clone, Debug, Default)]
+pub struct Identity {
+    /// The user; the URL may name one too.
+    pub user: Option<String>,
+    /// The password.
+    pub password: Option<Vec<u8>>,
+    /// Authorities that the broker's certificate has to be from, in PEM; without it those of the
+    /// system.
+    pub authorities: Option<PathBuf>,
+    /// Certificate and private key of this client, in PEM.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// A proxy of HTTP that is asked for the connection: `http://HOST:PORT`.
+    pub proxy: Option<String>,
+}
+
+/// A broker.
+#[derive(Clone, Debug)]
+pub struct Target {
+    scheme: Scheme,
+    pub(super) host: String,
+    /// Host and port.
+    pub(super) address: String,
+    pub(super) user: Option<String>,
+    pub(super) password: Option<Vec<u8>>,
+    pub(super) layers: Layers,
+}
+
+impl Target {
+    /// Reads a URL: `SCHEME://[USER@]HOST[:PORT][/PATH]`. A path is of WebSockets alone.
+    ///
+    /// # Errors
+    /// [`Error::Caller`] for one that names no broker, or for what does not go with its scheme.
+    pub fn parse(url: &str, identity: Identity) -> Result<Self, Error> {
+        let wrong = |what: &str| Error::Caller(format!("{url}: {what}"));
+        let names: Vec<_> = SCHEMES.iter().map(|scheme| scheme.0).collect();
+        let unknown = || wrong(&format!("no URL of a broker: {} and ://HOST", names.join(", ")));
+        let (scheme, rest) = url.split_once("://").ok_or_else(unknown)?;
+        let (_, scheme, port, is_secure, is_web) =
+            *SCHEMES.iter().find(|known| known.0 == scheme).ok_or_else(unknown)?;
+        let (rest, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+        if !is_web && !matches!(path, "" | "/") {
+            return Err(wrong("a path is of ws:// and wss:// alone; topics are options"));
+        }
+        let (user, rest) = match rest.rsplit_once('@') {
+            Some((user, _)) if user.contains(':') => {
+                return Err(wrong("others can see a password here: put it into a file"));
+            }
+            Some((user, rest)) => (Some(user.to_owned()), rest),
+            None => (identity.user, rest),
+        };
+        let (host, address) =
+            authority(rest, port).ok_or_else(|| wrong("there is no host and port"))?;
+        let is_stream = scheme == Scheme::Mqtt;
+        if !is_secure && (identity.authorities.is_some() || identity.certificate.is_some()) {
+            return Err(wrong("certificates are of use over TLS alone: mqtts:// or wss://"));
+        }
+        if !is_stream && (user.is_some() || identity.password.is_some()) {
+            return Err(wrong("this protocol has no users"));
+        }
+        let proxy = identity.proxy.map(|proxy| {
+            let rest = proxy.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
+            match rest.and_then(|rest| authority(rest, 80)) {
+                Some((_, authority)) if is_stream => Ok(Proxy { authority, fields: Vec::new() }),
+                Some(_) => Err(wrong("a proxy carries no datagrams")),
+                None => Err(wrong(&format!("the proxy {proxy}: http://HOST:PORT"))),
+            }
+        });
+        let path = if path.is_empty() { WEBSOCKET_PATH } else { path };
+        let layers = Layers {
+            tls: is_secure.then_some(Tls {
+                protocol: None,
+                authorities: identity.authorities,
+                identity: identity.certificate,
+            }),
+            websocket: is_web.then(|| WebSocket { path: path.to_owned(), subprotocol: "mqtt" }),
+            proxy: proxy.transpose()?,
+        };
+        Ok(Self { scheme, host, address, user, password: identity.password, layers })
+    }
+
+    /// What is spoken.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// Host and port.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_brokers() {
+        for (url, scheme, address) in [
+            ("mqtt://a.example", Scheme::Mqtt, "a.example:1883"),
+            ("mqtt://ann@a.example:99/", Scheme::Mqtt, "a.example:99"),
+            ("mqtts://[::1]", Scheme::Mqtt, "[::1]:8883"),
+            ("wss://a.example/x/y", Scheme::Mqtt, "a.example:443"),
+            ("mqtt-sn://192.0.2.1", Scheme::MqttSn, "192.0.2.1:1885"),
+            ("mqtt-udp://255.255.255.255", Scheme::MqttUdp, "255.255.255.255:1883"),
+        ] {
+            let target = Target::parse(url, Identity::default()).unwrap();
+            assert_eq!((target.scheme(), target.address()), (scheme, address), "{url}");
+        }
+        let target = Target::parse("ws://ann@a.example/x", Identity::default()).unwrap();
+        assert_eq!(target.user.as_deref(), Some("ann"));
+        assert_eq!(target.layers.websocket.unwrap().path, "/x");
+        let target = Target::parse("wss://a.example", Identity::default()).unwrap();
+        assert!(target.layers.tls.is_some());
+        assert_eq!(target.layers.websocket.unwrap().path, "/mqtt");
+    }
+
+    #[test]
+    fn what_names_none_is_refused() {
+        let with_user = Identity { user: Some("ann".to_owned()), ..Identity::default() };
+        let with_ca = Identity { authorities: Some("ca.pem".into()), ..Identity::default() };
+        let with_proxy =
+            |proxy: &str| Identity { proxy: Some(proxy.to_owned()), ..Identity::default() };
+        for (url, identity, said) in [
+            ("a.example", Identity::default(), "mqtt-udp and ://HOST"),
+            ("http://a.example", Identity::default(), "no URL of a broker"),
+            ("mqtt://", Identity::default(), "no host"),
+            ("mqtt://a.example/t", Identity::default(), "a path is of"),
+            ("mqtt://a:b@c.example", Identity::default(), "put it into a file"),
+            ("mqtt-sn://a.example", with_user, "no users"),
+            ("mqtt://a.example", with_ca, "over TLS alone"),
+            ("mqtt://a.example", with_proxy("socks://x"), "http://HOST:PORT"),
+            ("mqtt-sn://a.example", with_proxy("http://x:1"), "no datagrams"),
+        ] {
+            let error = Target::parse(url, identity).unwrap_err().to_string();
+            assert!(error.contains(said), "{url}: {error}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! `longwire pub` and `longwire sub`: clients of brokers.
+
+pub(crate) mod publish;
+pub(crate) mod subscribe;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use brokerd::Error;
+use brokerd::client::{Identity, Message, Settings, Target, Version};
+use proxy::config::Period;
+
+use crate::terminal::{BAD_USE, tell};
+
+/// Longest file with a password, in bytes.
+const MAX_PASSWORD_BYTES: u64 = 4096;
+
+/// Which broker, and who one is there.
+// table: one field an option of the command line
+#[derive(clap::Args)]
+pub(crate) struct Peer {
+    /// The broker: SCHEME://[USER@]HOST[:PORT], with mqtt, mqtts, ws, wss, mqtt-sn or mqtt-udp.
+    url: String,
+    /// The client's identifier; without it the broker or chance gives one.
+    #[arg(short, long, value_name = "ID", default_value = "", hide_default_value = true)]
+    id: String,
+    /// The user.
+    #[arg(short, long, value_name = "USER")]
+    user: Option<String>,
+    /// A file with the password; other users of this machine see what stands on a command line.
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Authorities in PEM that the broker's certificate has to be from; without it those of this
+    /// system.
+    #[arg(long, value_name = "FILE")]
+    cafile: Option<PathBuf>,
+    /// Certificates of this client, in PEM.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// Their private key, in PEM.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// A proxy of HTTP that is asked for the connection, such as an edge: http://HOST:PORT.
+    #[arg(long, value_name = "URL")]
+    proxy: Option<String>,
+    /// Version of MQTT: 5, 3.1.1 or 3.1.
+    #[arg(short = 'V', long, value_name = "VERSION", default_value = "5", value_parser = version)]
+    mqtt_version: Version,
+    /// Longest time between two signs of life.
+    #[arg(short, long, value_name = "TIME", default_value = "60 s", value_parser = Period::parse)]
+    keep_alive: Period,
+    /// Keep what the broker has of an earlier session of this identifier.
+    #[arg(short = 'c', long, requires = "id")]
+    keep_session: bool,
+    /// How long the broker keeps the session when the connection is gone (MQTT 5); with
+    /// --keep-session a day, otherwise not at all.
+    #[arg(short = 'x', long, value_name = "TIME", value_parser = Period::parse)]
+    session_expiry: Option<Period>,
+    /// For how long a connection that was lost is made again.
+    #[arg(long, value_name = "TIME", value_parser = Period::parse)]
+    retry: Option<Period>,
+    /// Topic of the will: what the broker publishes when this client is lost.
+    #[arg(long, value_name = "TOPIC")]
+    will_topic: Option<String>,
+    /// What the will says.
+    #[arg(long, value_name = "TEXT", requires = "will_topic", default_value = "")]
+    will_payload: String,
+    /// Its QoS.
+    #[arg(long, value_name = "QOS", requires = "will_topic", default_value = "0",
+          value_parser = clap::value_parser!(i8).range(0..=2))]
+    will_qos: i8,
+    /// It is retained.
+    #[arg(long, requires = "will_topic")]
+    will_retain: bool,
+}
+
+fn version(text: &str) -> Result<Version, String> {
+    match text {
+        "5" => Ok(Version::V5),
+        "3.1.1" => Ok(Version::V311),
+        "3.1" => Ok(Version::V31),
+        _ => Err("5, 3.1.1 or 3.1".to_owned()),
+    }
+}
+
+impl Peer {
+    /// The broker, and what is done with it; `retry` is what holds unless it is told.
+    fn read(&self, retry: Duration) -> Result<(Target, Settings), Error> {
+        let identity = Identity {
+            user: self.user.clone(),
+            password: self.password_file.as_deref().map(password).transpose()?,
+            authorities: self.cafile.clone(),
+            certificate: self.cert.clone().zip(self.key.clone()),
+            proxy: self.proxy.clone(),
+        };
+        let will = self.will_topic.clone().map(|topic| Message {
+            topic,
+            payload: self.will_payload.clone().into(),
+            qos: self.will_qos,
+            retain: self.will_retain,
+            ..Message::default()
+        });
+        let day = Duration::from_secs(24 * 3600);
+        let usual = if self.keep_session { day } else { Duration::ZERO };
+        let settings = Settings {
+            client_id: self.id.clone(),
+            version: self.mqtt_version,
+            clean: !self.keep_session,
+            keep_alive: self.keep_alive.0,
+            expiry: self.session_expiry.map_or(usual, |expiry| expiry.0),
+            will,
+            retry: self.retry.map_or(retry, |retry| retry.0),
+        };
+        Ok((Target::parse(&self.url, identity)?, settings))
+    }
+}
+
+fn password(file: &Path) -> Result<Vec<u8>, Error> {
+    let wrong = |what: String| Error::Caller(format!("{}: {what}", file.display()));
+    let bytes = std::fs::metadata(file).map_err(|error| wrong(error.to_string()))?.len();
+    if bytes > MAX_PASSWORD_BYTES {
+        return Err(wrong(format!("{bytes} bytes, over the limit of {MAX_PASSWORD_BYTES}")));
+    }
+    let password = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
+    Ok(password.trim_ascii_end().to_vec())
+}
+
+/// Runs a client to its end.
+fn run<T>(client: impl Future<Output = Result<T, Error>>) -> anyhow::Result<Result<T, u8>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    let result = runtime.block_on(client);
+    // A thread that reads stdin ends when the process does.
+    runtime.shutdown_background();
+    Ok(match result {
+        Ok(done) => Ok(done),
+        Err(error) => {
+            tell(&error.to_string());
+            Err(if matches!(error, Error::Caller(_)) { BAD_USE } else { 1 })
+        }
+    })
+}

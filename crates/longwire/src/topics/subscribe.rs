@@ -1,0 +1,136 @@
+//! `longwire sub`.
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use brokerd::client::{Event, Message, Wish, subscribe};
+use proxy::config::Period;
+
+use super::Peer;
+use crate::terminal::tell;
+
+/// For how long a lost connection is made again, unless told otherwise: until somebody ends it.
+const RETRY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// Print what is published, one message a line.
+///
+/// The exit status is 0 after Ctrl-C, after --count messages, and after --wait without a count; it
+/// is 1 when these did not come or the broker refused, 2 for bad use.
+#[derive(clap::Args)]
+#[command(
+    disable_version_flag = true,
+    after_help = "\
+Examples:
+  longwire sub mqtt://broker.example -t 'unit/+/track' -v
+  longwire sub wss://broker.example/mqtt -t '#' --json
+  longwire sub mqtts://ann@broker.example --password-file pw -t orders -q 1 -i ann-1 -c
+  longwire sub mqtt-sn://192.0.2.1 -t 'unit/#' --count 1 --wait '10 s'
+  longwire sub mqtt-udp://239.1.2.3 -t '#' -v"
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    peer: Peer,
+    /// A filter of topics; may be given several times.
+    #[arg(short, long, value_name = "FILTER", required = true)]
+    topic: Vec<String>,
+    /// Highest quality of service, 0 to 2.
+    #[arg(short, long, value_name = "QOS", default_value = "0",
+          value_parser = clap::value_parser!(u8).range(0..=2))]
+    qos: u8,
+    /// End after so many messages.
+    #[arg(short = 'C', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// End after so long.
+    #[arg(short = 'W', long, value_name = "TIME", value_parser = Period::parse)]
+    wait: Option<Period>,
+    /// End as soon as the broker has accepted: a session that is kept has the subscriptions then.
+    #[arg(short = 'E', long)]
+    exit_subscribed: bool,
+    /// Print the topic before the payload.
+    #[arg(short, long)]
+    verbose: bool,
+    /// Print no end of line after a payload.
+    #[arg(short = 'N', long)]
+    no_newline: bool,
+    /// Messages that were retained do not count.
+    #[arg(short = 'R', long)]
+    no_retained: bool,
+    /// Print each message as an object.
+    #[arg(long, conflicts_with_all = ["verbose", "no_newline"])]
+    json: bool,
+}
+
+/// Prints what comes.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut printed = Ok(());
+    let mut left = args.count;
+    let mut has_subscribed = false;
+    let mut take = |event: Event| match event {
+        Event::Subscribed(refused) => {
+            for what in refused {
+                tell(&format!("the broker refuses {what}"));
+            }
+            has_subscribed = true;
+            !args.exit_subscribed
+        }
+        Event::Message(message) => {
+            left = left.map(|left| left - 1);
+            match args.print(&message) {
+                Ok(is_read) => is_read && left != Some(0),
+                Err(error) => {
+                    printed = Err(error);
+                    false
+                }
+            }
+        }
+    };
+    let done = super::run(async {
+        let (target, settings) = args.peer.read(RETRY)?;
+        let (filters, no_retained) = (args.topic.clone(), args.no_retained);
+        let wish = Wish { filters, qos: args.qos, no_retained };
+        let late = async {
+            match args.wait {
+                Some(wait) => tokio::time::sleep(wait.0).await,
+                None => std::future::pending().await,
+            }
+        };
+        let end = async {
+            tokio::select! {
+                () = late => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+        };
+        subscribe(&target, &settings, &wish, &mut take, end).await
+    });
+    if let Err(status) = done? {
+        return Ok(ExitCode::from(status));
+    }
+    printed?;
+    let is_short = left.is_some_and(|left| left > 0) || args.exit_subscribed && !has_subscribed;
+    Ok(ExitCode::from(u8::from(is_short && args.wait.is_some())))
+}
+
+impl Args {
+    /// Prints a message; false where nobody reads any more.
+    fn print(&self, message: &Message) -> io::Result<bool> {
+        let mut line = Vec::new();
+        if self.json {
+            line.extend_from_slice(message.facts().to_string().as_bytes());
+        } else {
+            if self.verbose {
+                line.extend_from_slice(message.topic.as_bytes());
+                line.push(b' ');
+            }
+            line.extend_from_slice(&message.payload);
+        }
+        if !self.no_newline {
+            line.push(b'\n');
+        }
+        let mut out = io::stdout().lock();
+        match out.write_all(&line).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            other => other.map(|()| true),
+        }
+    }
+}
