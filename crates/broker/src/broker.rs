@@ -181,6 +181,12 @@ impl Broker {
         &self.core
     }
 
+    /// How its bridges are.
+    #[must_use]
+    pub fn bridges(&self) -> Vec<mqtt::BridgeStatus> {
+        self.mqtt.bridges(&self.core)
+    }
+
     /// Takes settings that changed.
     pub fn set_settings(&mut self, settings: Settings) {
         self.core.set_settings(settings);

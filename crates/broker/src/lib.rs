@@ -43,6 +43,7 @@ mod retained;
 mod rules;
 mod session;
 mod settings;
+mod window;
 mod wsn;
 
 pub use access::{Access, Action, Rule as AccessRule};
@@ -50,14 +51,14 @@ pub use amqp::Settings as AmqpSettings;
 pub use amqp091::Settings as Amqp091Settings;
 pub use broker::{Broker, Input};
 pub use change::Change;
-pub use core::{Accepted, Core, Delivery, Next, Opened, Opening, Outstanding};
+pub use core::{Accepted, Core, Delivery, Next, Opened, Opening, Outstanding, Sizes};
 pub use event::{Counts, Drop, Event};
 pub use filter::{
     MAX_LEVELS, MAX_TOPIC_BYTES, check_filter, check_name, covers, matches, overlap, shared,
 };
 pub use http::{Answer, Asked, Post, Posted};
 pub use ids::{ClientKey, ConnectionId, Protocol, SessionId, Ticket};
-pub use mqtt::{Bridge, Route as BridgeRoute, Settings as MqttSettings, is_node};
+pub use mqtt::{Bridge, BridgeStatus, Route as BridgeRoute, Settings as MqttSettings, is_node};
 pub use mqttsn::{
     Listener as MqttSnListener, Predefined as MqttSnPredefined, Settings as MqttSnSettings,
 };

@@ -11,6 +11,7 @@ use crate::core::Core;
 use crate::event::Event;
 use crate::http::{Answer, Post};
 use crate::ids::{ConnectionId, Ticket};
+use crate::window::Window;
 
 /// Bytes that a connection may have on their way before its client gets more: as much as a socket
 /// takes at once, so that what is urgent does not wait behind what is not.
@@ -113,6 +114,7 @@ struct Pace {
     held_until: Option<Duration>,
     /// When something was written last.
     written_at: Duration,
+    window: Window,
 }
 
 /// See the module. What is written for a connection within one input goes out as few pieces.
@@ -149,7 +151,8 @@ impl Outputs {
 
     /// What is written for a connection may wait so long for more.
     pub(crate) fn batch(&mut self, connection: ConnectionId, batch: Duration) {
-        let pace = Pace { batch, held_until: None, written_at: self.now };
+        let window = Window::default();
+        let pace = Pace { batch, held_until: None, written_at: self.now, window };
         self.paces.insert(connection, pace);
     }
 
@@ -160,6 +163,27 @@ impl Outputs {
             if self.held.remove(&connection) {
                 self.dirty.push(connection);
             }
+        }
+    }
+
+    /// Whether the peer is to be asked now for an answer that says what has arrived; it is, once
+    /// this has said so. Without room what is written leaves at once.
+    pub(crate) fn asks(&mut self, connection: ConnectionId) -> bool {
+        let waiting = self.unsent_bytes(connection);
+        let Some(pace) = self.paces.get_mut(&connection) else { return false };
+        let has_room = pace.window.has_room(waiting);
+        let asks = pace.window.ask(waiting);
+        if !has_room {
+            self.urge(connection);
+        }
+        asks
+    }
+
+    /// The peer has answered.
+    pub(crate) fn answered(&mut self, connection: ConnectionId) {
+        let now = self.now;
+        if let Some(pace) = self.paces.get_mut(&connection) {
+            pace.window.answered(now);
         }
     }
 
@@ -205,8 +229,13 @@ impl Outputs {
     #[must_use]
     pub fn room(&self, connection: ConnectionId) -> bool {
         match self.writers.get(&connection) {
-            Some(Some(writer)) => writer.waiting() < MAX_UNSENT_BYTES && !writer.is_closing,
-            Some(None) => true,
+            Some(Some(writer)) => {
+                let waiting = writer.waiting();
+                let pace = self.paces.get(&connection);
+                let is_free = pace.is_none_or(|pace| pace.window.has_room(waiting));
+                waiting < MAX_UNSENT_BYTES && !writer.is_closing && is_free
+            }
+            Some(None) => self.paces.get(&connection).is_none_or(|pace| pace.window.has_room(0)),
             None => false,
         }
     }
@@ -300,6 +329,9 @@ impl Outputs {
                 continue;
             };
             if let Some(bytes) = writer.next() {
+                if let Some(pace) = self.paces.get_mut(&connection) {
+                    pace.window.left(self.now, bytes.len());
+                }
                 return Some(Output::Transmit { connection, bytes });
             }
             writer.is_dirty = false;

@@ -26,7 +26,7 @@ const MAX_RULES: usize = 10_000;
 const MAX_KEY_BYTES: usize = 4096;
 
 /// A whole configuration.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// `[broker]`.
@@ -54,7 +54,7 @@ pub struct Config {
 
 /// `[broker]`.
 // table: one field a key of the file
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BrokerConfig {
     /// Address for MQTT over TCP.
@@ -77,6 +77,8 @@ pub struct BrokerConfig {
     pub wsn: Option<String>,
     /// Address for WS-Notification over TLS.
     pub wsns: Option<String>,
+    /// Address for metrics and health, on loopback.
+    pub admin: Option<String>,
     /// The URL that others reach it at, if it is not the address.
     pub wsn_address: Option<String>,
     /// Topic of notifications that name none.
@@ -124,7 +126,35 @@ pub struct BrokerConfig {
     sys_interval: Option<Duration>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+impl BrokerConfig {
+    /// What does not change while it runs.
+    fn fixed(&self) -> Self {
+        Self {
+            wsn_consumers: Vec::new(),
+            certificate: None,
+            private_key: None,
+            client_ca: None,
+            users: None,
+            anonymous: false,
+            max_sessions: None,
+            max_subscriptions: None,
+            max_retained: None,
+            max_retained_bytes: None,
+            max_queued: None,
+            max_queued_bytes: None,
+            max_total_bytes: None,
+            max_inflight: None,
+            max_session_expiry: None,
+            max_keep_alive: None,
+            overflow: None,
+            queue_grade_0: None,
+            sys_interval: None,
+            ..self.clone()
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum OverflowConfig {
     Oldest,
@@ -132,7 +162,7 @@ enum OverflowConfig {
 }
 
 /// `[[rule]]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RuleConfig {
     filter: String,
@@ -150,7 +180,7 @@ struct RuleConfig {
 }
 
 /// `[[access]]`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AccessConfig {
     user: Option<String>,
@@ -160,7 +190,7 @@ struct AccessConfig {
     allow: bool,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum ActionConfig {
     Publish,
@@ -168,7 +198,7 @@ enum ActionConfig {
 }
 
 /// `[[mqtt_sn]]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MqttSnConfig {
     /// Address and port.
@@ -187,7 +217,7 @@ pub struct MqttSnConfig {
 }
 
 /// `[[topic_id]]`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TopicIdConfig {
     id: u16,
@@ -196,7 +226,7 @@ struct TopicIdConfig {
 }
 
 /// `[[mqtt_udp]]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MqttUdpConfig {
     /// Address and port.
@@ -324,6 +354,18 @@ impl Config {
             return Err(Error::Caller("max_inflight is 0: at least 1".to_owned()));
         }
         Ok(settings)
+    }
+
+    /// The sections in which `new` differs by more than can be taken while it runs.
+    pub(crate) fn needs_restart(&self, new: &Self) -> Vec<&'static str> {
+        let parts = [
+            ("[broker]", self.broker.fixed() != new.broker.fixed()),
+            ("[[mqtt_sn]]", self.mqtt_sn != new.mqtt_sn),
+            ("[[topic_id]]", self.topic_ids != new.topic_ids),
+            ("[[bridge]]", self.bridges != new.bridges),
+            ("[[mqtt_udp]]", self.mqtt_udp != new.mqtt_udp),
+        ];
+        parts.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
     }
 
     /// What MQTT is told.

@@ -12,6 +12,8 @@ use hyper::{Request, header};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
+use crate::config::Config;
+
 /// Longest body of an answer that is read, in bytes.
 const MAX_BODY_BYTES: usize = 4 << 20;
 /// How long a consumer may take for all of its answer.
@@ -72,8 +74,9 @@ pub(crate) struct Consumers {
 }
 
 impl Consumers {
-    pub(crate) fn new(hosts: Vec<String>) -> Self {
-        Self { hosts }
+    /// Those that a configuration allows.
+    pub(crate) fn of(config: &Config) -> Self {
+        Self { hosts: config.broker.wsn_consumers.clone() }
     }
 
     /// A connection to a host that is allowed: by name, or as each of its addresses is loopback.

@@ -4,6 +4,7 @@
 //! store. A connection's task reads, hands in what it read, and does what the broker says.
 
 mod address;
+mod admin;
 mod bound;
 mod bridges;
 pub mod client;
@@ -44,18 +45,28 @@ pub fn check(config: &Config) -> Result<(), Error> {
     config.mqtt_sn()?;
     config.mqtt_udp(1)?;
     datagrams::check(config)?;
+    admin::address(config)?;
     listen::check(config)
 }
 
-/// Runs a broker until `end` is done, and then until its clients have been told. `ready` is called
-/// once, when every listener is bound.
+/// What an operator says to a broker that runs.
+#[derive(Clone, Debug)]
+pub enum Order {
+    /// End, once clients have been told.
+    End,
+    /// Take this configuration, or say what is wrong with the one that was to be read.
+    Reload(Box<Result<Config, Error>>),
+}
+
+/// Runs a broker until it is ordered to end, and then until its clients have been told. `ready` is
+/// called once, when every listener is bound; `order` is asked for the next order.
 ///
 /// # Errors
 /// What cannot be bound, read or opened.
 pub fn serve(
     config: &Config,
     ready: impl FnOnce(&[Bound]),
-    end: impl AsyncFnOnce(),
+    mut order: impl AsyncFnMut() -> Order,
 ) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -68,6 +79,8 @@ pub fn serve(
         let sockets = datagrams::bind(config)?;
         let mut bound: Vec<Bound> = listeners.iter().map(listen::Listener::bound).collect();
         bound.extend(sockets.iter().map(datagrams::Datagrams::bound));
+        let admin = admin::Admin::bind(config).await?;
+        bound.extend(admin.as_ref().map(admin::Admin::bound));
         owner.send_by(sockets.iter().map(datagrams::Datagrams::sender).collect());
         owner.serve_wsn(config, &bound)?;
         ready(&bound);
@@ -81,7 +94,18 @@ pub fn serve(
         let (_, targets) = config.bridges()?;
         tokio::task::spawn_local(bridges::run(owner.clone(), targets));
         tokio::task::spawn_local(owner.clone().keep_time());
-        end().await;
+        if let Some(admin) = admin {
+            tokio::task::spawn_local(admin.run(owner.clone()));
+        }
+        while let Order::Reload(config) = order().await {
+            let taken = (*config).and_then(|config| {
+                check(&config)?;
+                owner.reload(&config)
+            });
+            if let Err(error) = taken {
+                tracing::error!(%error, "nothing was read again: all stays as it was");
+            }
+        }
         owner.finish().await;
         Ok(())
     })

@@ -2,13 +2,11 @@
 
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use broker::Protocol;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::TlsAcceptor;
 
 use crate::bound::Bound;
 use crate::config::Config;
@@ -30,14 +28,14 @@ const KEEP_ALIVE_RETRIES: u32 = 3;
 /// What is around the protocol.
 #[derive(Clone)]
 struct Wrapping {
-    tls: Option<TlsAcceptor>,
+    tls: bool,
     websocket: bool,
     http: bool,
 }
 
 impl Wrapping {
     fn is_none(&self) -> bool {
-        self.tls.is_none() && !self.websocket && !self.http
+        !self.tls && !self.websocket && !self.http
     }
 }
 
@@ -60,6 +58,7 @@ struct Wanted {
 
 /// Whether the listeners of a configuration could be, with the files that they need.
 pub(crate) fn check(config: &Config) -> Result<(), Error> {
+    tls::acceptor(&config.broker)?;
     wanted(config).map(drop)
 }
 
@@ -76,9 +75,10 @@ pub(crate) async fn bind(config: &Config) -> Result<Vec<Listener>, Error> {
     Ok(listeners)
 }
 
-fn wanted(config: &Config) -> Result<Vec<Wanted>, Error> {
+/// The listeners of streams that there may be: their keys, addresses and protocols.
+fn addresses(config: &Config) -> [(&'static str, Option<&String>, Protocol); 10] {
     let said = &config.broker;
-    let wanted = [
+    [
         ("mqtt", &said.mqtt, Protocol::Mqtt),
         ("mqtts", &said.mqtts, Protocol::Mqtt),
         ("ws", &said.ws, Protocol::Mqtt),
@@ -89,20 +89,19 @@ fn wanted(config: &Config) -> Result<Vec<Wanted>, Error> {
         ("amqps091", &said.amqps091, Protocol::Amqp091),
         ("wsn", &said.wsn, Protocol::Wsn),
         ("wsns", &said.wsns, Protocol::Wsn),
-    ];
-    let acceptor =
-        match wanted.iter().any(|(name, address, _)| is_secure(name) && address.is_some()) {
-            true => Some(TlsAcceptor::from(Arc::new(tls::server_config(said)?))),
-            false => None,
-        };
+    ]
+    .map(|(name, address, protocol)| (name, address.as_ref(), protocol))
+}
+
+fn wanted(config: &Config) -> Result<Vec<Wanted>, Error> {
     let mut all = Vec::new();
-    for (name, address, protocol) in wanted {
+    for (name, address, protocol) in addresses(config) {
         let Some(address) = address else { continue };
         let address: SocketAddr = address
             .parse()
             .map_err(|_| Error::Caller(format!("{name} = \"{address}\" is no address and port")))?;
         check_reach(config, name, address)?;
-        let tls = acceptor.clone().filter(|_| is_secure(name));
+        let tls = is_secure(name);
         let http = protocol == Protocol::Wsn;
         let wrapping = Wrapping { tls, websocket: name.starts_with("ws") && !http, http };
         all.push(Wanted { name, address, protocol, wrapping });
@@ -187,7 +186,7 @@ async fn serve(
     wrapping: Wrapping,
     peer: SocketAddr,
 ) {
-    let Some(tls) = wrapping.tls else {
+    let Some(tls) = owner.acceptor().filter(|_| wrapping.tls) else {
         if wrapping.http {
             return http::run(owner, stream, peer).await;
         }

@@ -1,6 +1,6 @@
 //! Who owns the broker: every input goes through it, and it does what the broker says.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use broker::{Answer, Broker, ConnectionId, Input, MqttSettings, Output, Protocol};
 use bytes::{Bytes, BytesMut};
 use tokio::sync::{Notify, oneshot};
+use tokio_rustls::TlsAcceptor;
 
 use crate::bound::Bound;
 use crate::config::Config;
@@ -19,10 +20,10 @@ use crate::consumers::{self, Consumers};
 use crate::dials::Dials;
 use crate::error::Error;
 use crate::link::Link;
-use crate::log;
 use crate::senders::{self, Senders};
 use crate::store::{self, Store};
 use crate::users::Users;
+use crate::{log, tls};
 
 /// How long clients may take to be told that the broker ends.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
@@ -54,12 +55,32 @@ pub(crate) struct Owner {
     left: Notify,
     /// Bridges that are to be connected.
     pub(crate) dials: Dials,
-    users: Users,
     store: Option<Store>,
     senders: RefCell<Senders>,
     /// Requests of HTTP that wait for their answer.
     asked: RefCell<BTreeMap<u64, oneshot::Sender<Answer>>>,
+    current: RefCell<Current>,
+}
+
+/// What the configuration says that may change while the broker runs.
+struct Current {
+    users: Users,
+    /// What TLS is accepted by, where a listener has it.
+    tls: Option<TlsAcceptor>,
     consumers: Rc<Consumers>,
+    /// All of it.
+    config: Config,
+}
+
+impl Current {
+    fn new(config: &Config) -> Result<Self, Error> {
+        Ok(Self {
+            users: Users::load(config)?,
+            tls: tls::acceptor(&config.broker)?,
+            consumers: Rc::new(Consumers::of(config)),
+            config: config.clone(),
+        })
+    }
 }
 
 impl Owner {
@@ -109,12 +130,42 @@ impl Owner {
             wake: Notify::new(),
             left: Notify::new(),
             dials: Dials::default(),
-            users: Users::load(config)?,
             store,
             senders: RefCell::default(),
             asked: RefCell::default(),
-            consumers: Rc::new(Consumers::new(config.broker.wsn_consumers.clone())),
+            current: RefCell::new(Current::new(config)?),
         })
+    }
+
+    /// Takes what can be taken of a configuration that has changed and is good; the rest is said.
+    ///
+    /// # Errors
+    /// What cannot be read; all stays as it was.
+    pub(crate) fn reload(&self, config: &Config) -> Result<(), Error> {
+        let (settings, current) = (config.settings()?, Current::new(config)?);
+        let before = self.current.replace(current);
+        self.broker.borrow_mut().set_settings(settings);
+        let needs_restart = before.config.needs_restart(config).join(", ");
+        tracing::info!(
+            needs_restart,
+            "read again: rules, access, limits, users, certificates, consumers"
+        );
+        Ok(())
+    }
+
+    /// The broker itself, to look at.
+    pub(crate) fn broker(&self) -> Ref<'_, Broker> {
+        self.broker.borrow()
+    }
+
+    /// Connections of streams.
+    pub(crate) fn connections(&self) -> usize {
+        self.seated.get()
+    }
+
+    /// What TLS is accepted by now.
+    pub(crate) fn acceptor(&self) -> Option<TlsAcceptor> {
+        self.current.borrow().tls.clone()
     }
 
     /// The sockets that datagrams are sent by.
@@ -149,7 +200,8 @@ impl Owner {
             }
             None => (None, None),
         };
-        match self.users.check(user, password).at_once() {
+        let check = self.current.borrow().users.check(user, password);
+        match check.at_once() {
             Ok(user) => user,
             Err(check) => check.run().await,
         }
@@ -222,7 +274,7 @@ impl Owner {
             }
             Output::Login(login) => {
                 let owner = self.clone();
-                let check = self.users.check(login.user, login.password);
+                let check = self.current.borrow().users.check(login.user, login.password);
                 let connection = login.connection;
                 match check.at_once() {
                     Ok(user) => {
@@ -258,7 +310,7 @@ impl Owner {
                 }
             }
             Output::Post(post) => {
-                let (owner, consumers) = (self.clone(), self.consumers.clone());
+                let (owner, consumers) = (self.clone(), self.current.borrow().consumers.clone());
                 tokio::task::spawn_local(async move {
                     let posted = consumers::post(post, consumers).await;
                     owner.input(Input::Posted(posted));

@@ -7,6 +7,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
 
 use crate::config::BrokerConfig;
 use crate::error::Error;
@@ -14,8 +15,15 @@ use crate::error::Error;
 /// Object identifier of a common name (RFC 4519 §2.3), in DER.
 const COMMON_NAME: [u8; 5] = [0x06, 0x03, 0x55, 0x04, 0x03];
 
+/// What TLS is accepted by, where a listener has it.
+pub(crate) fn acceptor(said: &BrokerConfig) -> Result<Option<TlsAcceptor>, Error> {
+    let secure = [&said.mqtts, &said.wss, &said.amqps, &said.amqps091, &said.wsns];
+    let acceptor = || Ok(TlsAcceptor::from(Arc::new(server_config(said)?)));
+    secure.into_iter().any(Option::is_some).then(acceptor).transpose()
+}
+
 /// What the listeners with TLS need.
-pub(crate) fn server_config(said: &BrokerConfig) -> Result<ServerConfig, Error> {
+fn server_config(said: &BrokerConfig) -> Result<ServerConfig, Error> {
     let (Some(certificate), Some(key)) = (&said.certificate, &said.private_key) else {
         let text = "TLS needs a certificate and its private key: --certificate FILE --private-key \
                     FILE, both in PEM";

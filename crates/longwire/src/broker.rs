@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use brokerd::{Bound, Config, Error, MqttSnConfig};
+use brokerd::{Bound, Config, Error, MqttSnConfig, Order};
 use proxy::config::LogSettings;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{BAD_USE, say, tell};
 
@@ -18,7 +18,8 @@ const MAX_PASSWORD_BYTES: u64 = 4096;
 /// Run a broker: clients publish, and clients get what they have subscribed to.
 ///
 /// Prints one line 'listening on ADDRESS (NAME)' for each listener when it is ready; logs go to
-/// stderr. SIGTERM and Ctrl-C end it after clients have been told.
+/// stderr. SIGTERM and Ctrl-C end it after clients have been told; on SIGHUP it reads the file
+/// again.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -107,6 +108,9 @@ struct RunArgs {
     /// machine can connect.
     #[arg(long)]
     anonymous: bool,
+    /// Address for metrics and health, on loopback: /metrics, /health/live.
+    #[arg(long, value_name = "ADDRESS")]
+    admin: Option<String>,
     /// Directory of sessions, what waits for them, and retained messages.
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
@@ -151,7 +155,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if config.broker.store.is_none() {
         tracing::info!("no --store: what is retained and queued ends with this process");
     }
-    finish(brokerd::serve(&config, ready, ended))
+    finish(serve(&config, &args))
 }
 
 /// The file's settings, and what flags say over them.
@@ -169,6 +173,7 @@ fn configure(args: &RunArgs) -> Result<Config, Error> {
         (&mut broker.amqps091, &args.amqps091),
         (&mut broker.wsn, &args.wsn),
         (&mut broker.wsns, &args.wsns),
+        (&mut broker.admin, &args.admin),
     ];
     for (to, from) in texts {
         *to = from.clone().or(to.take());
@@ -212,14 +217,44 @@ fn ready(listeners: &[Bound]) {
     let _ = say(&text);
 }
 
-/// Until a signal says to end.
-async fn ended() {
-    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
-    let (Ok(mut terminate), Ok(mut interrupt)) = signals else { return };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// The signals that say something to a broker.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
     }
+
+    /// What the next one orders; SIGHUP to read the file again, under the same flags.
+    async fn order(&mut self, args: &RunArgs) -> Order {
+        tokio::select! {
+            _ = self.terminate.recv() => Order::End,
+            _ = self.interrupt.recv() => Order::End,
+            _ = self.hangup.recv() => Order::Reload(Box::new(configure(args))),
+        }
+    }
+}
+
+/// Serves until a signal says to end.
+fn serve(config: &Config, args: &RunArgs) -> Result<(), Error> {
+    let mut signals = None;
+    brokerd::serve(config, ready, async || {
+        if signals.is_none() {
+            signals = Signals::new().ok();
+        }
+        match &mut signals {
+            Some(signals) => signals.order(args).await,
+            None => Order::End,
+        }
+    })
 }
 
 fn passwd(args: &PasswdArgs) -> anyhow::Result<Result<(), Error>> {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 
 const LINES: usize = 300;
@@ -185,4 +185,46 @@ fn what_cannot_be_is_said_in_one_line() {
         assert_eq!(status, Some(wanted), "{args:?}: {error}");
         assert!(error.contains(what) && error.lines().count() == 1, "{args:?}: {error}");
     }
+}
+
+/// A page of the admin interface.
+fn page(broker: &Broker, path: &str) -> String {
+    let mut stream = TcpStream::connect(&broker.at["admin"]).unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    page
+}
+
+#[test]
+fn an_operator_sees_what_goes_on_and_changes_it_while_it_runs() {
+    let file = std::env::temp_dir().join(format!("lw-reload-{}.toml", std::process::id()));
+    let text = "[broker]\nmqtt = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n";
+    std::fs::write(&file, text).unwrap();
+    let broker = Broker::start(2, &["--config", file.to_str().unwrap()]);
+    let url = broker.url("mqtt");
+    said(&["pub", &url, "-t", "a/1", "-m", "x", "-r", "-q", "1"]);
+    let metrics = page(&broker, "/metrics");
+    for line in [
+        "# TYPE longwire_broker_sessions_opened_total counter",
+        "longwire_broker_sessions_opened_total 1",
+        "longwire_broker_messages_dropped_total{reason=\"expired\"} 0",
+    ] {
+        assert!(metrics.lines().any(|one| one == line), "{line}: {metrics}");
+    }
+    assert!(page(&broker, "/health/live").ends_with("live\n"));
+    assert!(page(&broker, "/x").starts_with("HTTP/1.1 404"));
+    let reload = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let pid = broker.child.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+    };
+    // A mistake changes nothing; of two signals at once one is seen, so the rule is what counts.
+    reload(&format!("{text}[[access]]\nfilter = \"a/#/b\"\n"));
+    reload(&format!("{text}[[access]]\naction = \"subscribe\"\nfilter = \"#\"\n"));
+    let denied = || done(&["pub", &url, "-t", "a/2", "-m", "x", "-q", "1"]).0 == Some(1);
+    assert!((0..1000).any(|_| denied()), "the rule holds in the end");
+    assert_eq!(said(&["sub", &url, "-t", "a/1", "-C", "1", "-W", "30 s"]), "x\n");
+    let _ = std::fs::remove_file(&file);
 }

@@ -178,7 +178,10 @@ impl Admin {
 
 /// Whom a request is meant for has to be this machine, by an address or by the name that everybody
 /// has for it (RFC 6761 §6.3). A browser sends what stands in its page's address (RFC 9110 §7.2).
-fn check_host(uri: &Uri, headers: &HeaderMap) -> Result<(), (StatusCode, &'static str)> {
+///
+/// # Errors
+/// The status and the line of the refusal.
+pub fn check_host(uri: &Uri, headers: &HeaderMap) -> Result<(), (StatusCode, &'static str)> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = hosts.next();
     if hosts.next().is_some() {

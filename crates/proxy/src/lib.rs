@@ -13,7 +13,7 @@
 
 mod access;
 mod actor;
-mod admin;
+pub mod admin;
 mod alarm;
 mod carrier;
 mod clock;

@@ -60,6 +60,8 @@ pub struct Sizes {
     pub retained: usize,
     /// What these take.
     pub retained_bytes: usize,
+    /// What waits for all sessions takes.
+    pub queued_bytes: usize,
 }
 
 /// See the module. Adapters of protocols call it; whoever has something to take afterwards is in
@@ -136,6 +138,7 @@ impl Core {
             subscriptions: self.index.len(),
             retained: self.retained.len(),
             retained_bytes: self.retained.bytes(),
+            queued_bytes: self.total_bytes,
         }
     }
 

@@ -154,7 +154,8 @@ impl Mqtt {
                 .filter(|time| *time != Duration::from_secs(connect.keep_alive_s.into()));
             answer.properties = self.granted(assigned.as_deref(), shorter, keep_alive);
             if open.end.is_some() {
-                bridge::say_node(&mut answer.properties, &self.settings.node);
+                let born_s = self.born_s(context.now);
+                bridge::say_node(&mut answer.properties, &self.settings.node, born_s);
             }
         }
         open.send(context, id, Packet::ConnAck(answer));

@@ -25,6 +25,14 @@ pub(super) fn deliver(
     written: &mut Written,
 ) {
     open.max_numbered = open.max_numbered.min(max_numbered);
+    take(context, id, open, written);
+    if open.bridge().is_some() && context.outputs.asks(id) {
+        open.send(context, id, Packet::PingReq);
+    }
+}
+
+/// Takes what waits, while there is room.
+fn take(context: &mut Context<'_>, id: ConnectionId, open: &mut Open, written: &mut Written) {
     while context.outputs.room(id) {
         match context.core.take(context.now, open.session) {
             Some(Next::Publish(delivery)) => publish(context, id, open, &delivery, written),

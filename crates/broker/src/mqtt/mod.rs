@@ -24,7 +24,7 @@ use bridge::{Link, Seen};
 use connection::{Connection, Open, Phase};
 use written::Written;
 
-pub use bridge::{Bridge, Route, is_node};
+pub use bridge::{Bridge, BridgeStatus, Route, is_node};
 
 /// How long a connection may take until it has said who it is (MQTT 5 §3.1.4: "a reasonable amount
 /// of time").

@@ -7,6 +7,7 @@ use proto::mqtt::{
 
 use super::connection::Phase;
 use super::{Mqtt, bridge, connecting, translate};
+use crate::adapter::Adapter as _;
 use crate::core::Outstanding;
 use crate::event::Event;
 use crate::ids::{ConnectionId, Protocol, Ticket};
@@ -85,7 +86,10 @@ impl Mqtt {
             Packet::PubComp(ack) => return self.pubcomp(context, id, &ack),
             Packet::PubRel(ack) => self.pubrel(context, id, &ack),
             Packet::SubAck(answer) => self.subscribed(context, id, &answer),
-            Packet::PingResp => {}
+            Packet::PingResp => {
+                context.outputs.answered(id);
+                self.writable(context, id);
+            }
             Packet::Disconnect(disconnect) => {
                 let what = "the other broker ends the connection";
                 return Err(Refused::with(disconnect.reason, what));
@@ -107,7 +111,7 @@ impl Mqtt {
         let topic = translate::topic(&publish, max, &mut open.aliases)?;
         let (session, version, end) = (open.session, open.version, open.end.clone());
         let via = match &end {
-            Some(_) => bridge::take_via(&mut publish.properties),
+            Some(end) => bridge::take_via(&mut publish.properties, end),
             None => Vec::new(),
         };
         let packet_id = publish.packet_id.unwrap_or(0);

@@ -28,7 +28,7 @@ const SECURE_PORT: u16 = 8883;
 
 /// `[[bridge]]`.
 // table: one field a key of the file
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BridgeConfig {
     name: String,
@@ -54,7 +54,7 @@ pub(super) struct BridgeConfig {
 }
 
 /// `[[bridge.route]]`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RouteConfig {
     filter: String,

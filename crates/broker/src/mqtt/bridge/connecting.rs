@@ -9,8 +9,8 @@ use proto::mqtt::{
 };
 
 use super::link::{DialState, Link};
-use super::{Bridge, End, peer_node, say_node};
-use crate::core::{Opening, peer_forgot};
+use super::{Bridge, BridgeStatus, End, peer_node, say_node};
+use crate::core::{Core, Opening, peer_forgot};
 use crate::event::Event;
 use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId};
 use crate::mqtt::connection::{Connection, Open, Phase};
@@ -22,6 +22,16 @@ use crate::session::{self, Subscription};
 const FIRST_PLACEHOLDER: u64 = u64::MAX - 1;
 
 impl Mqtt {
+    /// How the bridges are.
+    pub(crate) fn bridges(&self, core: &Core) -> Vec<BridgeStatus> {
+        let status = |link: &Link| {
+            let (waiting, under_way) = link.session.map_or((0, 0), |session| core.waiting(session));
+            let is_connected = matches!(link.state, DialState::Connected(_)) && link.has_answered;
+            BridgeStatus { name: link.bridge.name.clone(), is_connected, waiting, under_way }
+        };
+        self.links.iter().map(status).collect()
+    }
+
     /// When this broker began, in seconds.
     pub(in crate::mqtt) fn born_s(&mut self, now: Duration) -> u64 {
         self.born.get_or_insert(now).as_secs()
@@ -79,7 +89,8 @@ impl Mqtt {
         link.has_answered = false;
         let bridge = link.bridge.clone();
         let is_marked = link.is_marked;
-        let connect = connect(&bridge, &self.settings, &self.settings.node, is_marked);
+        let born_s = self.born_s(context.now);
+        let connect = connect(&bridge, &self.settings, &self.settings.node, born_s, is_marked);
         let mut connection = Connection::new(None);
         connection.phase = Phase::Greeting(number);
         connection.greeting_version = bridge.version;
@@ -286,6 +297,7 @@ fn connect(
     bridge: &Bridge,
     settings: &crate::mqtt::Settings,
     node: &str,
+    born_s: u64,
     is_marked: bool,
 ) -> Connect {
     let properties = if bridge.version == Version::V5 {
@@ -297,7 +309,7 @@ fn connect(
             (Id::MAXIMUM_PACKET_SIZE, Value::Number(bytes)),
             (Id::TOPIC_ALIAS_MAXIMUM, Value::Number(settings.topic_alias_maximum.into())),
         ]);
-        say_node(&mut properties, node);
+        say_node(&mut properties, node, born_s);
         properties
     } else {
         Properties::NONE

@@ -44,13 +44,22 @@ pub(in crate::mqtt) struct Link {
     failures: u32,
 }
 
+/// A node at the other end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::mqtt) struct Peer {
+    /// Its name.
+    pub(in crate::mqtt) node: Arc<str>,
+    /// Its name, and when it began: what its numbers of publications stand behind.
+    pub(in crate::mqtt) mark: Arc<str>,
+}
+
 /// What a connection has that is a bridge's, or of another broker's bridge.
 #[derive(Clone, Debug)]
 pub(in crate::mqtt) struct End {
     /// This broker's name.
     pub(in crate::mqtt) node: Arc<str>,
     /// The other's, where it has said one.
-    pub(in crate::mqtt) peer: Option<Arc<str>>,
+    pub(in crate::mqtt) peer: Option<Peer>,
     /// The bridge with its number, where it is one of this broker.
     pub(in crate::mqtt) bridge: Option<(u16, Arc<Bridge>)>,
     /// A sign of life was asked for, and nothing has come since.

@@ -23,7 +23,7 @@ use proto::mqtt::Version;
 
 pub use route::Route;
 
-pub(super) use link::{End, Link};
+pub(super) use link::{End, Link, Peer};
 pub(super) use route::{to_local, to_remote};
 pub use via::is_node;
 pub(super) use via::{Seen, add as add_via, has_passed, peer_node, say_node, take as take_via};
@@ -32,6 +32,19 @@ pub(super) use via::{Seen, add as add_via, has_passed, peer_node, say_node, take
 const VIA: &str = "lw-via";
 /// User property of CONNECT and CONNACK with the name of a node.
 const NODE: &str = "lw-node";
+
+/// How a bridge is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BridgeStatus {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The other broker has answered.
+    pub is_connected: bool,
+    /// Messages that wait for it.
+    pub waiting: usize,
+    /// Messages on the way, without an acknowledgement.
+    pub under_way: usize,
+}
 
 /// A bridge, as an operator has it.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proto::mqtt::{Id, Ids, Properties, Value};
 
-use super::{End, NODE, VIA};
+use super::{End, NODE, Peer, VIA};
 use crate::publication::{MAX_HOPS, Publication};
 
 /// Longest name of a node, and longest place of a list, in bytes.
@@ -14,10 +14,12 @@ const MAX_PLACE_BYTES: usize = 128;
 /// Publications that are remembered by where they came in.
 const MAX_SEEN: usize = 10_000;
 
-/// The name of the node at the other end, where it is one.
-pub(in crate::mqtt) fn peer_node(properties: &Properties) -> Option<Arc<str>> {
-    let (_, node) = properties.user().find(|(name, _)| *name == NODE)?;
-    is_node(node).then(|| node.into())
+/// The node at the other end, where it is one.
+pub(in crate::mqtt) fn peer_node(properties: &Properties) -> Option<Peer> {
+    let (_, mark) = properties.user().find(|(name, _)| *name == NODE)?;
+    let (node, born) = mark.split_once(':')?;
+    let is_one = is_node(node) && u64::from_str_radix(born, 16).is_ok();
+    is_one.then(|| Peer { node: node.into(), mark: mark.into() })
 }
 
 /// Whether a text may be the name of a node: nothing that separates them, and short.
@@ -26,19 +28,23 @@ pub fn is_node(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_NODE_BYTES && !text.contains([',', ':'])
 }
 
-/// Says the name of this node in a CONNECT or CONNACK.
-pub(in crate::mqtt) fn say_node(properties: &mut Properties, node: &str) {
-    let _ = properties.push(Id::USER_PROPERTY, Value::Pair(NODE, node));
+/// Says the name of this node, and when it began, in a CONNECT or CONNACK.
+pub(in crate::mqtt) fn say_node(properties: &mut Properties, node: &str, born_s: u64) {
+    let mark = format!("{node}:{born_s:x}");
+    let _ = properties.push(Id::USER_PROPERTY, Value::Pair(NODE, &mark));
 }
 
 /// Takes the nodes that a PUBLISH has passed out of its properties.
-pub(in crate::mqtt) fn take(properties: &mut Properties) -> Vec<String> {
+pub(in crate::mqtt) fn take(properties: &mut Properties, end: &End) -> Vec<String> {
     let Some((_, list)) = properties.user().find(|(name, _)| *name == VIA) else {
         return Vec::new();
     };
     // A longer place is none of a node's making; cut, it is as good to know it again.
     let place = |text: &str| text.chars().take(MAX_PLACE_BYTES).collect();
-    let via = list.split(',').take(MAX_HOPS + 1).map(place).collect();
+    let via = match (list.strip_prefix(':'), &end.peer) {
+        (Some(number), Some(peer)) => vec![place(&format!("{}.{number}", peer.mark))],
+        _ => list.split(',').take(MAX_HOPS + 1).map(place).collect(),
+    };
     let mut rest = properties.without(Ids::new(&[Id::USER_PROPERTY]));
     for (name, value) in properties.user().filter(|(name, _)| *name != VIA) {
         // It was there before.
@@ -56,12 +62,13 @@ pub(in crate::mqtt) fn add(
     properties: &mut Properties,
 ) -> bool {
     let passed = publication.details.as_ref().map_or(&[][..], |details| &details.via);
-    let had = |peer: &Arc<str>| has_passed(passed, peer);
+    let had = |peer: &Peer| has_passed(passed, &peer.node);
     if passed.len() >= MAX_HOPS || end.peer.as_ref().is_some_and(had) {
         return false;
     }
     let own = match passed {
-        // Where it comes in: what tells it from all others of this node.
+        // Where it comes in: what tells it from all others of this node, whose mark the peer has.
+        [] if end.peer.is_some() => format!(":{:x}", publication.id),
         [] => format!("{}:{:x}.{:x}", end.node, end.born_s, publication.id),
         _ => [&*passed.join(","), ",", &*end.node].concat(),
     };
@@ -109,9 +116,10 @@ mod tests {
 
     #[test]
     fn the_nodes_of_a_publication_cross_in_one_property() {
-        let end = |node: &str, peer: &str| End {
+        let peer = |node: &str| Peer { node: node.into(), mark: format!("{node}:10").into() };
+        let end = |node: &str, other: &str| End {
             node: node.into(),
-            peer: Some(peer.into()),
+            peer: Some(peer(other)),
             bridge: None,
             pinged: false,
             born_s: 0x10,
@@ -121,12 +129,18 @@ mod tests {
         let mut properties = Properties::NONE;
         properties.push(Id::USER_PROPERTY, Value::Pair("k", "v")).unwrap();
         assert!(add(&publication, &end("a", "b"), &mut properties));
-        let via = take(&mut properties);
+        let via = take(&mut properties, &end("b", "a"));
         assert_eq!(via, ["a:10.ff"]);
         assert_eq!(properties.user().collect::<Vec<_>>(), [("k", "v")]);
         publication.details_mut().via = via;
         assert!(add(&publication, &end("b", "c"), &mut properties));
-        assert_eq!(take(&mut properties), ["a:10.ff", "b"]);
+        assert_eq!(take(&mut properties, &end("c", "b")), ["a:10.ff", "b"]);
+        let mut properties = Properties::NONE;
+        let mut own = publication.clone();
+        own.details_mut().via = Vec::new();
+        let unknown = End { peer: None, ..end("a", "b") };
+        assert!(add(&own, &unknown, &mut properties));
+        assert_eq!(take(&mut properties, &unknown), ["a:10.ff"], "others hear all of it");
         assert!(!add(&publication, &end("b", "a"), &mut properties), "back to where it was");
         publication.details_mut().via = vec!["x".to_owned(); MAX_HOPS];
         assert!(!add(&publication, &end("b", "c"), &mut properties), "it has passed too many");
