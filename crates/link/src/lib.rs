@@ -47,20 +47,27 @@
 mod channel;
 mod config;
 mod delay_line;
+pub mod eel;
 mod error;
+pub mod geo;
 mod jitter;
 mod loss;
+pub mod losses;
 mod nearest;
 mod normal;
 mod outage;
 mod packet;
+pub mod prediction;
 mod presets;
+pub mod propagation;
 mod queue;
 mod random;
 mod serializer;
 mod settings;
 mod stats;
+pub mod terrain;
 mod trace;
+pub mod tracks;
 pub mod units;
 
 pub use channel::{Channel, Input, MAX_DROP_REPORTS, Output};
