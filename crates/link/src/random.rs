@@ -19,6 +19,8 @@ pub(crate) enum Purpose {
     Relief,
     ShadowingRadius,
     ShadowingAngle,
+    Backoff,
+    Reception,
 }
 
 /// Whom a decision concerns: a packet, or the copy that duplication made of it.
