@@ -22,9 +22,9 @@ pub enum Error {
         /// The range, the units and an example.
         expected: String,
     },
-    /// No such key or preset.
+    /// No such key, preset or model.
     Unknown {
-        /// `setting` or `preset`.
+        /// `setting`, `preset` or `model`.
         kind: &'static str,
         /// As given.
         name: String,

@@ -5,6 +5,7 @@
 mod diffraction;
 
 use crate::Error;
+use crate::nearest::nearest;
 use crate::terrain::Profile;
 pub use diffraction::{Diffraction, Ground, Polarization, delta_bullington, knife_edge_db};
 use std::f64::consts::PI;
@@ -27,7 +28,7 @@ pub const MAX_ANTENNA_HEIGHT_M: f64 = 100_000.0;
 /// How path loss follows from a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Model {
-    /// Nothing but distance: Recommendation ITU-R P.525, equation 4.
+    /// Nothing but distance: Recommendation ITU-R P.525.
     FreeSpace,
     /// The ray over the ground meets the direct one: free space up to the crossover distance
     /// 4πh₁h₂/λ, beyond it [`Model::PlaneEarth`].
@@ -84,6 +85,30 @@ pub struct Path<'a> {
 }
 
 impl Model {
+    /// The names of all models.
+    pub const NAMES: [&'static str; 5] =
+        ["free-space", "two-ray", "plane-earth", "log-distance", "delta-bullington"];
+
+    /// The model of a name, with the settings that it begins with.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] for another name.
+    pub fn named(name: &str) -> Result<Self, Error> {
+        match name {
+            "free-space" => Ok(Self::FreeSpace),
+            "two-ray" => Ok(Self::TwoRay),
+            "plane-earth" => Ok(Self::PlaneEarth),
+            "log-distance" => Ok(Self::LogDistance(LogDistance::default())),
+            "delta-bullington" => Ok(Self::DeltaBullington(Ground::default())),
+            _ => Err(Error::Unknown {
+                kind: "model",
+                name: name.to_owned(),
+                nearest: nearest(name, &Self::NAMES),
+                known: Self::NAMES.to_vec(),
+            }),
+        }
+    }
+
     /// The model's name: `free-space`, `two-ray`, `plane-earth`, `log-distance`,
     /// `delta-bullington`.
     #[must_use]

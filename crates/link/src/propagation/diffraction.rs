@@ -106,7 +106,7 @@ pub fn delta_bullington(
     let smooth = profile.between().map(|(m, _)| (m / 1_000.0, 0.0));
     let smooth_db = over_smooth.bullington_db(smooth);
     let spherical_db = over_smooth.spherical_db();
-    // §4.5.3, equation 40.
+    // What the sphere loses beyond what Bullington's method says of a smooth one is added.
     let total_db = bullington_db + (spherical_db - smooth_db).max(0.0);
     Ok(Diffraction { bullington_db, smooth_db, spherical_db, total_db })
 }
@@ -123,7 +123,7 @@ struct Flight {
 }
 
 impl Flight {
-    /// §4.5.1, over the points between the ends.
+    /// Bullington's method (§4.5), over the points between the ends.
     fn bullington_db(&self, points: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
         let Self { length_km: d, wavelength_m, ends_m: [start_m, end_m], .. } = *self;
         let curvature = 500.0 / self.ground.effective_radius_km;
@@ -146,7 +146,7 @@ impl Flight {
         edge_db + (1.0 - (-edge_db / 6.0).exp()) * (10.0 + 0.02 * d)
     }
 
-    /// §4.5.2: the smooth ground below both ends, above sea level.
+    /// The smooth ground below both ends (§4.5), above sea level.
     fn smooth_ends_m(&self, profile: &Profile) -> [f64; 2] {
         let d = self.length_km;
         let points = || profile.points().map(|(m, height_m)| (m / 1_000.0, height_m));
@@ -178,7 +178,7 @@ impl Flight {
         if d >= horizon_km {
             return self.beyond_horizon_db(radius_km);
         }
-        // Equations 22 to 25: the least clearance of the curved Earth between the antennas.
+        // The least clearance of the curved Earth between the antennas.
         let c = (a_m - b_m) / (a_m + b_m);
         let m = 250.0 * d * d / (radius_km * (a_m + b_m));
         let angle = (1.5 * c * (3.0 * m / (m + 1.0).powi(3)).sqrt()).clamp(-1.0, 1.0).acos();
@@ -191,7 +191,7 @@ impl Flight {
         if clearance_m > required_m {
             return 0.0;
         }
-        // Equations 26 and 27: the radius at which this would be the horizon, and what remains.
+        // The radius at which this would be the horizon, and what remains.
         let modified_km = 500.0 * (d / (a_m.sqrt() + b_m.sqrt())).powi(2);
         let at_horizon_db = self.beyond_horizon_db(modified_km);
         ((1.0 - clearance_m / required_m) * at_horizon_db).max(0.0)

@@ -127,3 +127,12 @@ fn a_path_out_of_range_is_refused_by_name() {
     let settings = LogDistance { exponent: f64::INFINITY, ..LogDistance::default() };
     assert!(Model::LogDistance(settings).loss_db(&good).is_err());
 }
+
+#[test]
+fn models_have_names() {
+    for name in Model::NAMES {
+        assert_eq!(Model::named(name).unwrap().name(), name);
+    }
+    let error = Model::named("tworay").unwrap_err().to_string();
+    assert!(error.contains("did you mean 'two-ray'?"), "{error}");
+}
