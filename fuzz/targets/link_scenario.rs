@@ -27,7 +27,7 @@ fuzz_target!(|data: &[u8]| {
             assert!(Eel::parse("stored", &stored).is_ok());
             let _ = eel.check_steps(Duration::from_secs(1));
             for track in eel.tracks.values() {
-                track.at(Duration::from_secs(1));
+                let _ = track.at(Duration::from_secs(1));
             }
         }),
         3 => parse_gpx("f", &text, Some(5.0)).map(|tracks| follow(&tracks)),
