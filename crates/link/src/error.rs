@@ -22,9 +22,9 @@ pub enum Error {
         /// The range, the units and an example.
         expected: String,
     },
-    /// No such key or preset.
+    /// No such key, preset or model.
     Unknown {
-        /// `setting` or `preset`.
+        /// `setting`, `preset` or `model`.
         kind: &'static str,
         /// As given.
         name: String,
@@ -44,6 +44,31 @@ pub enum Error {
         name: String,
         /// The line, counted from 1, when one is to blame.
         line: Option<usize>,
+        /// What is wrong and what to do.
+        what: String,
+    },
+    /// A file of heights, places or path losses that cannot be used.
+    File {
+        /// Of what: `height grid`, `profile`, `eel`, `GPX`, `GeoJSON`.
+        kind: &'static str,
+        /// Its name as given.
+        name: String,
+        /// The line, counted from 1, when one is to blame.
+        line: Option<usize>,
+        /// The field to blame: a key, an element, an event with its entry; empty for none.
+        field: String,
+        /// What is wrong and what to do.
+        what: String,
+    },
+    /// A path that no propagation model can tell of: a place off the map, a height out of range.
+    Path {
+        /// What is wrong and what to do.
+        what: String,
+    },
+    /// A radio channel that cannot be: a node without a slot, a rate of nothing.
+    Medium {
+        /// The setting, as `tdma.owners`.
+        field: String,
         /// What is wrong and what to do.
         what: String,
     },
@@ -72,6 +97,18 @@ impl fmt::Display for Error {
             Self::Trace { name, line: None, what } => {
                 write!(f, "trace {}: {what}", shown(name))
             }
+            Self::File { kind, name, line, field, what } => {
+                write!(f, "{kind} {}", shown(name))?;
+                if let Some(line) = line {
+                    write!(f, " line {line}")?;
+                }
+                if !field.is_empty() {
+                    write!(f, " field {}", quoted(field))?;
+                }
+                write!(f, ": {what}")
+            }
+            Self::Path { what } => f.write_str(what),
+            Self::Medium { field, what } => write!(f, "{}: {what}", shown(field)),
         }
     }
 }

@@ -16,6 +16,11 @@ pub(crate) enum Purpose {
     Corrupt,
     CorruptBit,
     LossRepeat,
+    Relief,
+    ShadowingRadius,
+    ShadowingAngle,
+    Backoff,
+    Reception,
 }
 
 /// Whom a decision concerns: a packet, or the copy that duplication made of it.
@@ -38,6 +43,11 @@ impl Dice {
             Direction::Ba => 2,
         };
         Self { key: mix(mix(seed) ^ side) }
+    }
+
+    /// Random numbers of something that has no direction: a landscape, a shared channel.
+    pub(crate) fn for_seed(seed: u64) -> Self {
+        Self { key: mix(mix(seed) ^ 3) }
     }
 
     /// 64 random bits.

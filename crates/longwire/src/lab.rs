@@ -1,5 +1,6 @@
 //! `longwire lab`: hosts joined by emulated links.
 
+mod pathloss;
 mod sets;
 
 use std::ffi::OsString;
@@ -40,6 +41,7 @@ enum Action {
     List(ListArgs),
     Down(DownArgs),
     Presets(PresetsArgs),
+    Pathloss(pathloss::PathlossArgs),
     Save(sets::SaveArgs),
     Sets(sets::SetsArgs),
     Forget(sets::ForgetArgs),
@@ -181,6 +183,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::List(args) => list(&args),
         Action::Down(args) => down(&args),
         Action::Presets(args) => presets(&args),
+        Action::Pathloss(args) => pathloss::run(&args),
         Action::Save(args) => sets::save(&args),
         Action::Sets(args) => sets::list(&args),
         Action::Forget(args) => sets::forget(&args),
