@@ -1,0 +1,20 @@
+//! The military messaging service of IST-150: an instance on every node, which takes messages of
+//! its clients, delivers them to the nodes of their addressees, and keeps what was delivered to it.
+//!
+//! [`message`] and [`receipt`] are what nodes tell each other, [`forms`] how that is written.
+
+mod fields;
+mod forms;
+pub mod machine;
+mod message;
+mod receipt;
+mod refusal;
+mod signing;
+mod store;
+mod time;
+
+pub use forms::Form;
+pub use message::{Delivery, Draft, Message, Precedence, Transfer, Wanted};
+pub use receipt::{Outcome, Receipt, Returning};
+pub use refusal::{Reason, Refusal};
+pub use signing::Keys;
