@@ -14,6 +14,7 @@ mod history;
 mod keygen;
 mod lab;
 mod log;
+mod message;
 mod serve;
 mod side;
 mod terminal;
@@ -58,6 +59,7 @@ enum Command {
     History(history::Args),
     Keygen(keygen::Args),
     Lab(lab::Args),
+    Message(Box<message::Args>),
     Serve(serve::Args),
     Train(coding::train::Args),
     Wsp(wsp::Args),
@@ -119,6 +121,7 @@ fn main() -> ExitCode {
         Command::History(args) => history::run(&args),
         Command::Keygen(args) => keygen::run(args),
         Command::Lab(args) => lab::run(args),
+        Command::Message(args) => message::run(*args),
         Command::Serve(args) => serve::run(args),
         Command::Train(args) => coding::train::run(&args),
         Command::Wsp(args) => wsp::run(args),

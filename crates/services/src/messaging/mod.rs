@@ -3,18 +3,23 @@
 //!
 //! [`message`] and [`receipt`] are what nodes tell each other, [`forms`] how that is written.
 
+pub mod client;
+mod config;
 mod fields;
 mod forms;
 pub mod machine;
 mod message;
 mod receipt;
 mod refusal;
+mod server;
 mod signing;
 mod store;
 mod time;
 
+pub use config::{Config, Peer};
 pub use forms::Form;
 pub use message::{Delivery, Draft, Message, Precedence, Transfer, Wanted};
 pub use receipt::{Outcome, Receipt, Returning};
 pub use refusal::{Reason, Refusal};
+pub use server::Server;
 pub use signing::Keys;

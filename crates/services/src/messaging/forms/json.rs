@@ -11,7 +11,7 @@ pub(super) fn encode(layout: &Layout, record: &Record) -> Vec<u8> {
 }
 
 /// A document as an object, for answers that have more beside it.
-pub(crate) fn object(layout: &Layout, record: &Record) -> Json {
+pub(in crate::messaging) fn object(layout: &Layout, record: &Record) -> Json {
     let members = record.fields(layout).map(|(field, value)| {
         let text = |text: &String| Json::String(text.clone());
         let json = match value {

@@ -2,13 +2,15 @@
 
 mod cbor;
 mod exi;
-mod json;
+pub(super) mod json;
 #[cfg(test)]
 mod tests;
 mod xml;
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
+
+pub(crate) use exi::SCHEMA;
 
 use super::fields::{Layout, Record};
 use super::refusal::{Reason, Refusal, shown};
