@@ -22,8 +22,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Give messages to a node of the messaging service, read its inbox, ask what became of a message.
 ///
-/// The exit status is 0 when it was done, 1 when the node refuses it, cannot be reached or a message
-/// is not delivered, 2 for bad use.
+/// The exit status is 0 when it was done, 1 when the node refuses it, cannot be reached or a
+/// message is not delivered, 2 for bad use.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

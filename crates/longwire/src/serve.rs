@@ -92,15 +92,15 @@ struct BenchmarkArgs {
     parameters: Parameters,
 }
 
-/// Military messages (IST-150): an instance on every node takes messages of its clients and delivers
-/// them to the nodes of their addressees, which keep them.
+/// Military messages (IST-150): an instance on every node takes messages of its clients and
+/// delivers them to the nodes of their addressees, which keep them.
 ///
-/// Prints one line, `listening on ADDRESS`, for clients, and with `peers` another for nodes, when it
-/// is ready; logs go to stderr. SIGTERM and Ctrl-C end it; nothing that was accepted is lost, nor is
-/// it by a kill.
+/// Prints `listening on ADDRESS` when it is ready: a line for clients, with `peers` one for nodes,
+/// with `coap` one for nodes over CoAP. Logs go to stderr. SIGTERM and Ctrl-C end it; nothing that
+/// was accepted is lost, nor is it by a kill.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The file, in TOML (docs/messaging.md has all keys):
+The file, in TOML (crates/services/messaging.md has all keys):
   node = \"a1\"
   listen = \"127.0.0.1:8090\"   # for clients
   peers = \"0.0.0.0:8091\"      # for other nodes

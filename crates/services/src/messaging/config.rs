@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::fields::{is_token, of_hex};
 use super::forms::Form;
 use super::machine::{Retry, Settings};
-use super::message::{DEFAULT_VALIDITY, MAX_VALIDITY_S};
+use super::message::MAX_VALIDITY_S;
 use super::refusal::shown;
 use super::signing::Keys;
 use crate::Error;
@@ -39,6 +39,7 @@ struct File {
     node: String,
     listen: String,
     peers: Option<String>,
+    coap: Option<String>,
     store: PathBuf,
     proxy: Option<String>,
     form: Option<String>,
@@ -67,11 +68,20 @@ struct NodeFile {
     form: Option<String>,
 }
 
+/// How a node is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// HTTP/1.1; its paths are below this URL.
+    Http(Target),
+    /// CoAP over UDP.
+    Coap(SocketAddr),
+}
+
 /// Where a node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// The URL that its paths are below.
-    pub url: Target,
+    /// How it is reached.
+    pub way: Way,
     /// The form that it gets documents in.
     pub form: Form,
 }
@@ -83,6 +93,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where other nodes are served, if not there too.
     pub peers: Option<SocketAddr>,
+    /// Where other nodes are served over CoAP and UDP, and requests leave to those that are.
+    pub coap: Option<SocketAddr>,
     /// The directory of the store.
     pub store: PathBuf,
     /// A forward proxy, such as an edge, that requests to other nodes go through.
@@ -165,6 +177,7 @@ impl File {
         check_name("node", &self.node)?;
         let listen = address("listen", &self.listen)?;
         let peers = self.peers.as_deref().map(|text| address("peers", text)).transpose()?;
+        let coap = self.coap.as_deref().map(|text| address("coap", text)).transpose()?;
         if !self.keys.is_empty() && peers.is_none() && !listen.ip().is_loopback() {
             let what = "anybody who reaches it could write in this node's name in spite of keys; \
                         listen on a loopback address, and let nodes come to 'peers'";
@@ -176,32 +189,29 @@ impl File {
         let groups = self.groups(&routes)?;
         let keys = self.keys()?;
         let time = |key: &str, text: &Option<String>, usual| period(key, text.as_deref(), usual);
+        let usual = Settings::new(&self.node, &[]);
         let retry = Retry {
-            first: time("retry_first", &self.retry_first, Duration::from_secs(1))?,
-            longest: time("retry_longest", &self.retry_longest, Duration::from_secs(30))?,
-            window: count("window", self.window, 4, MAX_WINDOW)?,
+            first: time("retry_first", &self.retry_first, usual.retry.first)?,
+            longest: time("retry_longest", &self.retry_longest, usual.retry.longest)?,
+            window: count("window", self.window, usual.retry.window, MAX_WINDOW)?,
         };
         if retry.longest < retry.first {
             return Err(wrong("retry_longest", "is shorter than retry_first"));
         }
+        let (timeout, max) = (usual.attempt_timeout, usual.max_messages);
         let settings = Settings {
-            node: self.node.as_str().into(),
             routes,
             groups,
             keys,
             retry,
-            attempt_timeout: time(
-                "attempt_timeout",
-                &self.attempt_timeout,
-                Duration::from_secs(30),
-            )?,
-            resend: time("resend", &self.resend, Duration::from_secs(600))?,
-            retention: time("retention", &self.retention, Duration::from_secs(86_400))?,
-            validity: whole(time("validity", &self.validity, DEFAULT_VALIDITY)?)?,
-            max_messages: count("max_messages", self.max_messages, 100_000, MAX_MESSAGES)?,
-            seed: 0,
+            attempt_timeout: time("attempt_timeout", &self.attempt_timeout, timeout)?,
+            resend: time("resend", &self.resend, usual.resend)?,
+            retention: time("retention", &self.retention, usual.retention)?,
+            validity: whole(time("validity", &self.validity, usual.validity)?)?,
+            max_messages: count("max_messages", self.max_messages, max, MAX_MESSAGES)?,
+            ..usual
         };
-        Ok(Config { listen, peers, store: self.store, proxy, nodes, settings })
+        Ok(Config { listen, peers, coap, store: self.store, proxy, nodes, settings })
     }
 
     /// The nodes that are reached themselves, and for each the one that leads to it.
@@ -219,9 +229,9 @@ impl File {
             }
             match (&node.url, &node.via) {
                 (Some(url), None) => {
-                    let (url, form) =
-                        (target(&key, url)?, form(&key, node.form.as_deref(), usual)?);
-                    peers.insert(name.as_str().into(), Peer { url, form });
+                    let form = form(&key, node.form.as_deref(), usual)?;
+                    let way = way(&key, url, self.coap.is_some())?;
+                    peers.insert(name.as_str().into(), Peer { way, form });
                 }
                 (None, Some(_)) if node.form.is_some() => {
                     return Err(wrong(
@@ -318,6 +328,24 @@ fn target(key: &str, text: &str) -> Result<Target, Wrong> {
     Target::parse(text).map_err(|error| wrong(key, error.to_string()))
 }
 
+/// The port of CoAP over UDP (RFC 7252 §6.1).
+const COAP_PORT: u16 = 5683;
+
+fn way(key: &str, url: &str, has_coap: bool) -> Result<Way, Wrong> {
+    let Some(place) = url.strip_prefix("coap://") else { return target(key, url).map(Way::Http) };
+    if !has_coap {
+        return Err(wrong(key, "is reached over CoAP, for which this node needs the key 'coap'"));
+    }
+    let place = place.trim_end_matches('/');
+    let whole = place.parse::<SocketAddr>().ok();
+    let bare = place.trim_matches(['[', ']']).parse().ok();
+    let address = whole.or(bare.map(|ip| SocketAddr::new(ip, COAP_PORT)));
+    address.map(Way::Coap).ok_or_else(|| {
+        let what = format!("'{}' has no IP address; give one like coap://192.0.2.2", shown(url));
+        wrong(key, what)
+    })
+}
+
 fn form(key: &str, text: Option<&str>, usual: Form) -> Result<Form, Wrong> {
     text.map_or(Ok(usual), |text| Form::parse(text).map_err(|what| wrong(key, what)))
 }
@@ -355,6 +383,7 @@ mod tests {
 node = "a1"
 listen = "127.0.0.1:8090"
 peers = "0.0.0.0:8091"
+coap = "0.0.0.0:5683"
 store = "a1.store"
 proxy = "http://127.0.0.1:8080"
 form = "cbor"
@@ -366,6 +395,8 @@ window = 8
 b1 = { url = "http://10.0.0.2:8091", form = "exi" }
 b2 = { via = "b1" }
 b3 = { via = "b2" }
+b4 = { url = "coap://192.0.2.4", form = "cbor" }
+b5 = { url = "coap://[2001:db8::5]:5700/" }
 
 [groups]
 platoon = ["a1", "b2"]
@@ -381,9 +412,12 @@ b2 = "101112131415161718191a1b1c1d1e1f"
         let settings = &config.settings;
         let routes: Vec<(&str, &str)> =
             settings.routes.iter().map(|(to, next)| (&**to, &**next)).collect();
-        assert_eq!(routes, [("b1", "b1"), ("b2", "b1"), ("b3", "b1")]);
+        assert_eq!(routes, [("b1", "b1"), ("b2", "b1"), ("b3", "b1"), ("b4", "b4"), ("b5", "b5")]);
+        let way = |node: &str| config.nodes[node].way.clone();
+        assert_eq!(way("b4"), Way::Coap("192.0.2.4:5683".parse().unwrap()));
+        assert_eq!(way("b5"), Way::Coap("[2001:db8::5]:5700".parse().unwrap()));
         assert_eq!(config.nodes["b1"].form, Form::Exi);
-        assert_eq!(config.nodes.len(), 1);
+        assert_eq!(config.nodes.len(), 3);
         assert_eq!(settings.groups["platoon"], ["a1".into(), "b2".into()]);
         assert_eq!((settings.validity, settings.retry.window), (Duration::from_secs(7200), 8));
         assert!(settings.keys.has("b2") && !settings.keys.has("b1"));
@@ -392,17 +426,17 @@ b2 = "101112131415161718191a1b1c1d1e1f"
     #[test]
     fn what_is_wrong_is_said_with_line_and_key() {
         for (from, to, words) in [
-            ("window = 8", "windows = 8", ", line 10: unknown field `windows`"),
-            ("window = 8", "window = 65", ", line 10: window: 65 is not from 1 to 64"),
-            ("window = 8", "window = \"8\"", ", line 10: "),
+            ("window = 8", "windows = 8", ", line 11: unknown field `windows`"),
+            ("window = 8", "window = 65", ", line 11: window: 65 is not from 1 to 64"),
+            ("window = 8", "window = \"8\"", ", line 11: "),
             ("\"a1\"\nlis", "\"a 1\"\nlis", ", line 2: node: 'a 1' is no name"),
             ("node = \"a1\"\n", "", ", line 1: missing field `node`"),
             ("127.0.0.1:8090", "localhost", ", line 3: listen: 'localhost'"),
-            ("http://127.0.0.1:8080", "https://x", ", line 6: proxy: 'https://x' is no http URL"),
-            ("\"cbor\"", "\"asn1\"", ", line 7: form: 'asn1' is not one of json, xml, cbor, exi"),
-            ("\"2 h\"", "\"2500 ms\"", ", line 8: validity: is said in whole seconds"),
-            ("\"2 h\"", "\"31 d\"", ", line 8: validity: "),
-            ("\"5 s\"", "\"10 ms\"", ", line 9: retry_longest: is shorter than retry_first"),
+            ("http://127.0.0.1:8080", "https://x", ", line 7: proxy: 'https://x' is no http URL"),
+            ("\"cbor\"", "\"asn1\"", ", line 8: form: 'asn1' is not one of json, xml, cbor, exi"),
+            ("\"2 h\"", "\"2500 ms\"", ", line 9: validity: is said in whole seconds"),
+            ("\"2 h\"", "\"31 d\"", ", line 9: validity: "),
+            ("\"5 s\"", "\"10 ms\"", ", line 10: retry_longest: is shorter than retry_first"),
             ("via = \"b2\"", "via = \"b3\"", "nodes.b3: its via goes in a loop at 'b3'"),
             ("via = \"b2\"", "via = \"x\"", "nodes.b3: it is via 'x', which is no node"),
             ("via = \"b2\"", "", "nodes.b3: needs one of url and via"),
@@ -411,12 +445,14 @@ b2 = "101112131415161718191a1b1c1d1e1f"
             (
                 "[\"a1\", \"b2\"]",
                 "[\"c\"]",
-                ", line 18: groups.platoon: 'c' is no node of this file",
+                ", line 21: groups.platoon: 'c' is no node of this file",
             ),
             ("platoon =", "b1 =", "groups.b1: is the name of a node too"),
-            ("a1 = \"00", "b1 = \"00", ", line 20: keys: has none of this node, 'a1'"),
-            ("b2 = \"10", "b2 = \"1", ", line 22: keys.b2: no key; give 32"),
+            ("a1 = \"00", "b1 = \"00", ", line 23: keys: has none of this node, 'a1'"),
+            ("b2 = \"10", "b2 = \"1", ", line 25: keys.b2: no key; give 32"),
             ("b2 = \"10111213", "b2 = \"1011", "the key of node 'b2' has 14 bytes; it needs 16"),
+            ("coap://192.0.2.4", "coap://b4", "nodes.b4: 'coap://b4' has no IP address"),
+            ("coap = \"0.0.0.0:5683\"", "", "nodes.b4: is reached over CoAP, for which"),
             ("peers = \"0.0.0.0:8091\"", "", ""),
         ] {
             let text = GOOD.replacen(from, to, 1);

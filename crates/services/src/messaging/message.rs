@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::fields::{Field, Kind, Layout, Record, Value};
+use super::forms::Form;
 use super::refusal::Refusal;
 
 /// Most addressees of a message, nodes and groups.
@@ -299,6 +300,22 @@ impl Draft {
 }
 
 impl Transfer {
+    /// Reads a document of a form.
+    ///
+    /// # Errors
+    /// With the field, the value and the limit.
+    pub fn decode(form: Form, bytes: &[u8]) -> Result<Self, Refusal> {
+        form.decode(&MESSAGE, bytes).and_then(Self::of)
+    }
+
+    /// Writes a document of a form.
+    ///
+    /// # Errors
+    /// Where a form meets its bounds, which what was read is within.
+    pub fn encode(&self, form: Form) -> Result<Vec<u8>, Refusal> {
+        form.encode(&MESSAGE, &self.record())
+    }
+
     /// What a node's document says.
     ///
     /// # Errors

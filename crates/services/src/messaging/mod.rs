@@ -16,7 +16,7 @@ mod signing;
 mod store;
 mod time;
 
-pub use config::{Config, Peer};
+pub use config::{Config, Peer, Way};
 pub use forms::Form;
 pub use message::{Delivery, Draft, Message, Precedence, Transfer, Wanted};
 pub use receipt::{Outcome, Receipt, Returning};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::fields::{Kind, Layout, Record, Value};
+use super::forms::Form;
 use super::message::{CODE_BYTES, MAX_HOPS, PRECEDENCES, Precedence, Taken, field};
 use super::refusal::Refusal;
 
@@ -101,6 +102,22 @@ impl Receipt {
 }
 
 impl Returning {
+    /// Reads a document of a form.
+    ///
+    /// # Errors
+    /// With the field, the value and the limit.
+    pub fn decode(form: Form, bytes: &[u8]) -> Result<Self, Refusal> {
+        form.decode(&RECEIPT, bytes).and_then(Self::of)
+    }
+
+    /// Writes a document of a form.
+    ///
+    /// # Errors
+    /// Where a form meets its bounds, which what was read is within.
+    pub fn encode(&self, form: Form) -> Result<Vec<u8>, Refusal> {
+        form.encode(&RECEIPT, &self.record())
+    }
+
     /// What a node's document says.
     ///
     /// # Errors

@@ -1,14 +1,15 @@
 //! What a node's settings say of a message: whom it is for, by which way it goes, whether it may.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Outgoing, Settings, Stage};
+use super::{Outgoing, Retry, Settings, Stage};
 use crate::messaging::message::{
-    Delivery, MAX_HOPS, MAX_RECIPIENTS, MAX_VALIDITY_S, Message, Transfer, Wanted,
+    DEFAULT_VALIDITY, Delivery, MAX_HOPS, MAX_RECIPIENTS, MAX_VALIDITY_S, Message, Transfer, Wanted,
 };
 use crate::messaging::refusal::{Reason, Refusal, shown};
+use crate::messaging::signing::Keys;
 
 /// How far ahead of this node's clock a message's time may be: clocks differ, not by more.
 pub(super) const MAX_AHEAD: Duration = Duration::from_secs(3600);
@@ -16,6 +17,29 @@ pub(super) const MAX_AHEAD: Duration = Duration::from_secs(3600);
 const MAX_NAMES: usize = 12;
 
 impl Settings {
+    /// A node that reaches its neighbours itself, with the usual times and bounds: no groups, no
+    /// keys, 4 requests at once to a node, 100,000 messages.
+    #[must_use]
+    pub fn new(node: &str, neighbours: &[&str]) -> Self {
+        Self {
+            node: node.into(),
+            routes: neighbours.iter().map(|name| ((*name).into(), (*name).into())).collect(),
+            groups: BTreeMap::new(),
+            keys: Keys::default(),
+            retry: Retry {
+                first: Duration::from_secs(1),
+                longest: Duration::from_secs(30),
+                window: 4,
+            },
+            attempt_timeout: Duration::from_secs(30),
+            resend: Duration::from_secs(600),
+            retention: Duration::from_secs(86_400),
+            validity: DEFAULT_VALIDITY,
+            max_messages: 100_000,
+            seed: 0,
+        }
+    }
+
     /// The nodes that addressees stand for.
     pub(super) fn recipients(&self, addressees: &[String]) -> Result<BTreeSet<Arc<str>>, Refusal> {
         let node = &self.node;

@@ -14,11 +14,12 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use super::NODE_FIELD;
+use super::coap::Caller;
 use crate::client::Target;
-use crate::messaging::config::{Config, Peer};
+use crate::messaging::config::{Config, Peer, Way};
+use crate::messaging::forms::Form;
 use crate::messaging::machine::{Parcel, Sent};
-use crate::messaging::message::MESSAGE;
-use crate::messaging::receipt::RECEIPT;
+use crate::messaging::message::Delivery;
 use crate::messaging::refusal::shown;
 
 /// Longest content of an answer that is read, in bytes: the line of a refusal.
@@ -35,13 +36,14 @@ type Connection = http1::SendRequest<Full<Bytes>>;
 pub(super) struct Deliverer {
     nodes: BTreeMap<Arc<str>, Peer>,
     proxy: Option<Target>,
+    coap: Option<Caller>,
     idle: Mutex<BTreeMap<Arc<str>, Vec<(Connection, Instant)>>>,
 }
 
 impl Deliverer {
-    pub(super) fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &Config, coap: Option<Caller>) -> Self {
         let (nodes, proxy) = (config.nodes.clone(), config.proxy.clone());
-        Self { nodes, proxy, idle: Mutex::default() }
+        Self { nodes, proxy, coap, idle: Mutex::default() }
     }
 
     /// Gives something to a node; what came of it.
@@ -51,17 +53,26 @@ impl Deliverer {
         };
         let encoded = match parcel {
             Parcel::Message(transfer) => {
-                peer.form.encode(&MESSAGE, &transfer.record()).map(|bytes| ("/transfers", bytes))
+                transfer.encode(peer.form).map(|bytes| ("/transfers", bytes))
             }
             Parcel::Receipt(returning) => {
-                peer.form.encode(&RECEIPT, &returning.record()).map(|bytes| ("/receipts", bytes))
+                returning.encode(peer.form).map(|bytes| ("/receipts", bytes))
             }
         };
         let (path, bytes) = match encoded {
             Ok(encoded) => encoded,
             Err(refusal) => return Sent::Refused(refusal.line),
         };
-        let exchange = self.exchange(node, peer, path, bytes.into());
+        let url = match (&peer.way, &self.coap) {
+            (Way::Http(url), _) => url,
+            (Way::Coap(address), Some(coap)) => {
+                let content = (peer.form, bytes.into());
+                let how = (is_confirmable(parcel), within);
+                return coap.deliver(node, *address, path, content, how).await;
+            }
+            (Way::Coap(_), None) => return Sent::Failed("this node has no CoAP".to_owned()),
+        };
+        let exchange = self.exchange(node, (url, peer.form), path, bytes.into());
         match tokio::time::timeout(within, exchange).await {
             Ok(Ok(sent)) => sent,
             Ok(Err(line)) => Sent::Failed(line),
@@ -72,7 +83,7 @@ impl Deliverer {
     async fn exchange(
         &self,
         node: &Arc<str>,
-        peer: &Peer,
+        peer: (&Target, Form),
         path: &str,
         bytes: Bytes,
     ) -> Result<Sent, String> {
@@ -83,7 +94,7 @@ impl Deliverer {
                 return self.finish(node, kept, response).await;
             }
         }
-        let whom = self.proxy.as_ref().unwrap_or(&peer.url);
+        let whom = self.proxy.as_ref().unwrap_or(peer.0);
         let mut connection = connect(whom).await?;
         let response = connection.send_request(self.request(peer, path, bytes)?).await;
         let response = response.map_err(|error| format!("no answer: {error}"))?;
@@ -111,17 +122,17 @@ impl Deliverer {
 
     fn request(
         &self,
-        peer: &Peer,
+        (url, form): (&Target, Form),
         path: &str,
         bytes: Bytes,
     ) -> Result<Request<Full<Bytes>>, String> {
-        let target = peer.url.join(path);
+        let target = url.join(path);
         // RFC 9112 §3.2.2: a proxy gets the whole URL.
         let uri = match self.proxy {
             Some(_) => target.to_string(),
             None => target.path().to_owned(),
         };
-        let media_type = HeaderValue::from_static(peer.form.media_type());
+        let media_type = HeaderValue::from_static(form.media_type());
         Request::post(uri)
             .header(HOST, target.authority())
             .header(CONTENT_TYPE, media_type)
@@ -147,6 +158,14 @@ impl Deliverer {
             Err(_) => String::new(),
         };
         outcome(node, status, named.as_deref(), &line)
+    }
+}
+
+/// Whether a request is repeated until the node has it (RFC 7252 §4.2): not of best effort.
+fn is_confirmable(parcel: &Parcel) -> bool {
+    match parcel {
+        Parcel::Message(transfer) => transfer.message.delivery == Delivery::Reliable,
+        Parcel::Receipt(_) => true,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The service of a node: its listeners, the task that owns the machine, requests to other nodes.
 
 mod answer;
+mod coap;
 mod deliver;
 mod documents;
 mod events;
@@ -50,6 +51,7 @@ pub struct Server {
     owner: Owner,
     handle: Handle,
     listeners: Vec<(TcpListener, SocketAddr, Face)>,
+    coap: Option<(coap::Face, SocketAddr)>,
 }
 
 impl Server {
@@ -72,14 +74,20 @@ impl Server {
             let address = listener.local_addr().map_err(refused)?;
             listeners.push((listener, address, face));
         }
-        let (owner, handle) = Owner::open(config)?;
-        Ok(Self { owner, handle, listeners })
+        let (mut coap, mut caller) = (None, None);
+        if let Some(address) = config.coap {
+            let (face, way, address) = coap::bind(address).await?;
+            (coap, caller) = (Some((face, address)), Some(way));
+        }
+        let (owner, handle) = Owner::open(config, caller)?;
+        Ok(Self { owner, handle, listeners, coap })
     }
 
-    /// Where it listens: for clients first.
+    /// Where it listens: for clients first, then for nodes, over CoAP last.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.listeners.iter().map(|(_, address, _)| *address).collect()
+        let listeners = self.listeners.iter().map(|(_, address, _)| *address);
+        listeners.chain(self.coap.as_ref().map(|(_, address)| *address)).collect()
     }
 
     /// Serves until `stop` ends, then lets exchanges under way finish for a while and waits for the
@@ -92,6 +100,9 @@ impl Server {
         for (listener, _, face) in self.listeners {
             let (handle, seats, watcher) = (self.handle.clone(), seats.clone(), watcher.clone());
             accepting.spawn(accept(listener, face, handle, seats, watcher));
+        }
+        if let Some((face, _)) = self.coap {
+            accepting.spawn(face.run(self.handle.clone(), watcher.clone()));
         }
         drop((self.handle, watcher));
         stop.await;

@@ -9,6 +9,7 @@ use tokio::sync::mpsc::{
 };
 use tokio::sync::{oneshot, watch};
 
+use super::coap::Caller;
 use super::deliver::Deliverer;
 use super::events::{Events, Subscription};
 use crate::Error;
@@ -114,7 +115,7 @@ pub(super) struct Owner {
 
 impl Owner {
     /// A node as it is configured, with what its store has.
-    pub(super) fn open(config: &Config) -> Result<(Self, Handle), Error> {
+    pub(super) fn open(config: &Config, coap: Option<Caller>) -> Result<(Self, Handle), Error> {
         let mut settings = config.settings.clone();
         let started_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let started_at = started_at.unwrap_or_default();
@@ -147,7 +148,7 @@ impl Owner {
             commands,
             sent,
             tell_sent,
-            deliverer: Arc::new(Deliverer::new(config)),
+            deliverer: Arc::new(Deliverer::new(config, coap)),
             answers: BTreeMap::new(),
             events: Events::default(),
             last_token: 0,

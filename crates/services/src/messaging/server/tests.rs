@@ -13,8 +13,7 @@ use super::http::{CDDL, JSON_SCHEMA, OPENAPI};
 use super::route::{Found, ROUTES, find};
 use super::{Face, Server};
 use crate::client::Target;
-use crate::messaging::Keys;
-use crate::messaging::config::{Config, Peer};
+use crate::messaging::config::{Config, Peer, Way};
 use crate::messaging::fields::{Kind, Layout};
 use crate::messaging::forms::{Form, MAX_DOCUMENT_BYTES, SCHEMA};
 use crate::messaging::machine::{Retry, Settings};
@@ -48,27 +47,25 @@ fn config(node: &str, store: &Scratch, port: u16, peers: &[(&str, u16, Form)]) -
     let (mut nodes, mut routes) = (BTreeMap::new(), BTreeMap::new());
     for (name, port, form) in peers {
         let url = Target::parse(&format!("http://127.0.0.1:{port}")).unwrap();
-        nodes.insert((*name).into(), Peer { url, form: *form });
+        nodes.insert((*name).into(), Peer { way: Way::Http(url), form: *form });
         routes.insert((*name).into(), (*name).into());
     }
     Config {
         listen: SocketAddr::from(([127, 0, 0, 1], port)),
         peers: None,
+        coap: None,
         store: store.0.join(node),
         proxy: None,
         nodes,
         settings: Settings {
-            node: node.into(),
             routes,
-            groups: BTreeMap::new(),
-            keys: Keys::default(),
             retry: Retry { first: 50 * MS, longest: 200 * MS, window: 4 },
             attempt_timeout: 5000 * MS,
             resend: 60_000 * MS,
             retention: 60_000 * MS,
             validity: 60_000 * MS,
             max_messages: 100,
-            seed: 0,
+            ..Settings::new(node, &[])
         },
     }
 }
@@ -189,6 +186,45 @@ async fn a_message_goes_from_client_to_client_in_each_form() {
         assert_eq!(count(&b.get("/inbox?unread=true").await.json()), 0);
         assert_eq!(b.ask("DELETE", &format!("/inbox/{id}"), "", b"").await.status, 204);
         assert_eq!(b.get(&format!("/inbox/{id}")).await.status, 404);
+        a.end().await;
+        b.end().await;
+    }
+}
+
+/// UDP on the way may lose datagrams: CoAP repeats them.
+#[tokio::test]
+async fn a_message_goes_over_coap_in_each_form() {
+    for form in Form::ALL {
+        let store = scratch(&format!("coap-{}", form.name()));
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let own = SocketAddr::from(([127, 0, 0, 1], 0));
+        let peer = socket.local_addr().unwrap();
+        drop(socket);
+        let mut of_b = config("b", &store, 0, &[]);
+        of_b.coap = Some(peer);
+        let b = start(of_b).await;
+        let mut of_a = config("a", &store, 0, &[]);
+        of_a.coap = Some(own);
+        of_a.nodes.insert("b".into(), Peer { way: Way::Coap(peer), form });
+        of_a.settings.routes.insert("b".into(), "b".into());
+        of_a.settings.routes.insert("z".into(), "b".into());
+        let a = start(of_a).await;
+        // The longest text goes in blocks.
+        for text in ["Contact".to_owned(), "<".repeat(32 * 1024)] {
+            let draft = format!(r#"{{"addressees":["b"],"text":"{text}"}}"#);
+            let id = a.post("/messages", &draft).await.json()["id"].as_str().unwrap().to_owned();
+            let is_there = |status: &Value| status["recipients"]["b"]["stage"] == "delivered";
+            a.until(&format!("/outbox/{id}"), is_there).await;
+            let got = b.get(&format!("/inbox/{id}")).await.json();
+            assert!(got["text"] == *text, "{}", form.name());
+        }
+        // b knows no z, and says so.
+        let lost = a.post("/messages", r#"{"addressees":["z"],"text":"x"}"#).await;
+        let id = lost.json()["id"].as_str().unwrap().to_owned();
+        let is_lost = |status: &Value| status["recipients"]["z"]["stage"] == "failed";
+        let status = a.until(&format!("/outbox/{id}"), is_lost).await;
+        let reason = status["recipients"]["z"]["reason"].as_str().unwrap();
+        assert!(reason.contains("addressee 'z' does not exist at node 'b'"), "{reason}");
         a.end().await;
         b.end().await;
     }

@@ -7,8 +7,8 @@ use rusqlite::{Connection, Row};
 
 use crate::messaging::forms::Form;
 use crate::messaging::machine::{Arrived, Change, Progress, Stage};
-use crate::messaging::message::{MESSAGE, Transfer};
-use crate::messaging::receipt::{RECEIPT, Returning};
+use crate::messaging::message::Transfer;
+use crate::messaging::receipt::Returning;
 use crate::messaging::refusal::Refusal;
 
 /// All that is there, in an order in which it can be applied.
@@ -49,7 +49,7 @@ fn outgoing(row: &Row<'_>) -> rusqlite::Result<Change> {
 
 fn transfer(row: &Row<'_>) -> rusqlite::Result<Transfer> {
     let bytes: Vec<u8> = row.get("message")?;
-    Form::Cbor.decode(&MESSAGE, &bytes).and_then(Transfer::of).map_err(damaged)
+    Transfer::decode(Form::Cbor, &bytes).map_err(damaged)
 }
 
 fn recipient(row: &Row<'_>) -> rusqlite::Result<Change> {
@@ -62,7 +62,7 @@ fn recipient(row: &Row<'_>) -> rusqlite::Result<Change> {
 
 fn receipt(row: &Row<'_>) -> rusqlite::Result<Change> {
     let bytes: Vec<u8> = row.get("receipt")?;
-    let returning = Form::Cbor.decode(&RECEIPT, &bytes).and_then(Returning::of).map_err(damaged)?;
+    let returning = Returning::decode(Form::Cbor, &bytes).map_err(damaged)?;
     Ok(Change::Receipt { number: row.get("number")?, returning })
 }
 

@@ -1,21 +1,16 @@
 mod cases;
 mod network;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Retry, Settings};
-use crate::messaging::{Draft, Keys};
+use crate::messaging::Draft;
 
 const MS: Duration = Duration::from_millis(1);
 const S: Duration = Duration::from_secs(1);
 
 fn settings(node: &str) -> Settings {
     Settings {
-        node: node.into(),
-        routes: BTreeMap::new(),
-        groups: BTreeMap::new(),
-        keys: Keys::default(),
         retry: Retry { first: S, longest: 8 * S, window: 4 },
         attempt_timeout: 3 * S,
         resend: 60 * S,
@@ -23,6 +18,7 @@ fn settings(node: &str) -> Settings {
         validity: 3600 * S,
         max_messages: 1000,
         seed: 1,
+        ..Settings::new(node, &[])
     }
 }
 
