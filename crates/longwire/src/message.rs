@@ -265,15 +265,15 @@ async fn inbox(args: InboxArgs) -> anyhow::Result<ExitCode> {
     let shown = |entry: &Value| if is_json { format!("{entry}\n") } else { shown_entry(entry) };
     if args.follow {
         let mut last = args.after;
-        let mut fault = None;
         loop {
+            let (after, mut fault) = (last, None);
             let each = |entry: Value| {
                 last = entry["number"].as_u64().unwrap_or(last);
                 fault = say(&shown(&entry)).err();
                 fault.is_none()
             };
-            client.follow(last, each).await?;
-            if let Some(fault) = fault.take() {
+            client.follow(after, each).await?;
+            if let Some(fault) = fault {
                 return Err(fault.into());
             }
         }

@@ -94,6 +94,10 @@ fn stopped() -> Refusal {
     Refusal::new(Reason::Full, "this node stops; send it again when it has started")
 }
 
+fn mixed(seed: u64, byte: u8) -> u64 {
+    seed.wrapping_mul(31).wrapping_add(byte.into())
+}
+
 /// See the module.
 pub(super) struct Owner {
     machine: Machine,
@@ -120,9 +124,7 @@ impl Owner {
         let started_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let started_at = started_at.unwrap_or_default();
         // Nodes that start together should not try together.
-        settings.seed = settings.node.bytes().fold(started_at.as_nanos() as u64, |seed, byte| {
-            seed.wrapping_mul(31).wrapping_add(byte.into())
-        });
+        settings.seed = settings.node.bytes().fold(started_at.subsec_nanos().into(), mixed);
         let node = settings.node.clone();
         let about = serde_json::json!({
             "node": &*node,
