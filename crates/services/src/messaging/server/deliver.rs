@@ -30,6 +30,8 @@ const MAX_IDLE: usize = 16;
 const IDLE_LIFE: Duration = Duration::from_secs(30);
 
 type Connection = http1::SendRequest<Full<Bytes>>;
+/// Connections that are not used, and since when.
+type Idle = Vec<(Connection, Instant)>;
 
 /// Makes requests to other nodes.
 #[derive(Debug)]
@@ -37,7 +39,7 @@ pub(super) struct Deliverer {
     nodes: BTreeMap<Arc<str>, Peer>,
     proxy: Option<Target>,
     coap: Option<Caller>,
-    idle: Mutex<BTreeMap<Arc<str>, Vec<(Connection, Instant)>>>,
+    idle: Mutex<BTreeMap<Arc<str>, Idle>>,
 }
 
 impl Deliverer {
