@@ -1,7 +1,8 @@
 //! The military messaging service of IST-150: an instance on every node, which takes messages of
 //! its clients, delivers them to the nodes of their addressees, and keeps what was delivered to it.
 //!
-//! [`message`] and [`receipt`] are what nodes tell each other, [`forms`] how that is written.
+//! [`Message`] and [`Receipt`] are what nodes tell each other, [`Form`] how that is written, and
+//! [`machine`] what a node does.
 
 pub mod client;
 mod config;
