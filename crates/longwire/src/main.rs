@@ -14,6 +14,7 @@ mod history;
 mod keygen;
 mod lab;
 mod log;
+mod message;
 mod serve;
 mod side;
 mod terminal;
@@ -59,6 +60,7 @@ enum Command {
     History(history::Args),
     Keygen(keygen::Args),
     Lab(lab::Args),
+    Message(Box<message::Args>),
     Pub(Box<topics::publish::Args>),
     Serve(serve::Args),
     Sub(Box<topics::subscribe::Args>),
@@ -122,6 +124,7 @@ fn main() -> ExitCode {
         Command::History(args) => history::run(&args),
         Command::Keygen(args) => keygen::run(args),
         Command::Lab(args) => lab::run(args),
+        Command::Message(args) => message::run(*args),
         Command::Pub(args) => topics::publish::run(&args),
         Command::Serve(args) => serve::run(args),
         Command::Sub(args) => topics::subscribe::run(&args),

@@ -9,14 +9,14 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 use services::server::{Chunking, Compression, Server, Settings, Timeouts};
-use services::{benchmark, tracks};
+use services::{benchmark, messaging, tracks};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 /// Threads that serve: one for each processor would be many where hundreds of servers run at once.
 const WORKERS: usize = 2;
 
-/// Serve one of the services that the papers put behind the link.
+/// Serve one of the services of the papers: those behind the link, and messages between nodes.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -26,6 +26,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum Service {
     Benchmark(BenchmarkArgs),
+    Messaging(MessagingArgs),
     Tracks(TracksArgs),
 }
 
@@ -89,6 +90,39 @@ struct BenchmarkArgs {
     congestion: Option<String>,
     #[command(flatten)]
     parameters: Parameters,
+}
+
+/// Military messages (IST-150): an instance on every node takes messages of its clients and
+/// delivers them to the nodes of their addressees, which keep them.
+///
+/// Prints `listening on ADDRESS` when it is ready: a line for clients, with `peers` one for nodes,
+/// with `coap` one for nodes over CoAP. Logs go to stderr. SIGTERM and Ctrl-C end it; nothing that
+/// was accepted is lost, nor is it by a kill.
+#[derive(clap::Args)]
+#[command(after_help = "\
+The file, in TOML (docs/messaging.md has all keys):
+  node = \"a1\"
+  listen = \"127.0.0.1:8090\"   # for clients
+  peers = \"0.0.0.0:8091\"      # for other nodes
+  store = \"/var/lib/longwire/a1\"
+  [nodes]
+  b1 = { url = \"http://192.0.2.2:8091\", form = \"cbor\" }
+  b2 = { via = \"b1\" }
+  [groups]
+  platoon-b = [\"b1\", \"b2\"]
+
+Examples:
+  longwire serve messaging --config a1.toml
+  longwire message send --to platoon-b --precedence flash --text 'Contact north'
+
+RUST_LOG chooses what is logged (default: info).")]
+struct MessagingArgs {
+    /// Settings of the node, in TOML.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Only read the configuration; the exit status is 2 if anything is wrong.
+    #[arg(long)]
+    check: bool,
 }
 
 /// The parameters of IST-118's Table III; timeouts from 1 ms to 24 h, buffers from 256 B to 16 MiB.
@@ -194,12 +228,22 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     runtime.context("cannot start the runtime")?.block_on(serve(args.service))
 }
 
+/// A service that listens.
+enum Bound {
+    Files(Server),
+    Messaging(Box<messaging::Server>),
+    /// There is nothing to serve.
+    Checked,
+}
+
 /// Must be called within a runtime.
-fn bind(service: Service) -> Result<Server, services::Error> {
-    match service {
+async fn bind(service: Service) -> Result<Bound, services::Error> {
+    Ok(match service {
         Service::Tracks(args) => {
             let TracksArgs { listen, seed, congestion, parameters } = args;
-            tracks::server::Config { listen, seed, congestion, settings: parameters.into() }.bind()
+            let settings = parameters.into();
+            let config = tracks::server::Config { listen, seed, congestion, settings };
+            Bound::Files(config.bind()?)
         }
         Service::Benchmark(args) => {
             let BenchmarkArgs { listen, files, seed, congestion, parameters } = args;
@@ -208,24 +252,42 @@ fn bind(service: Service) -> Result<Server, services::Error> {
                 None => benchmark::Answers::generated(seed),
             };
             let settings = parameters.into();
-            benchmark::server::Config { listen, answers, congestion, settings }.bind()
+            let config = benchmark::server::Config { listen, answers, congestion, settings };
+            Bound::Files(config.bind()?)
         }
-    }
+        Service::Messaging(args) => {
+            let config = messaging::Config::load(&args.config)?;
+            match args.check {
+                true => Bound::Checked,
+                false => Bound::Messaging(Box::new(messaging::Server::bind(&config).await?)),
+            }
+        }
+    })
 }
 
 async fn serve(service: Service) -> anyhow::Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot await SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot await Ctrl-C")?;
-    let server = match bind(service) {
-        Ok(server) => server,
+    let bound = match bind(service).await {
+        Ok(bound) => bound,
         Err(error) => {
             eprintln!("longwire: {error}");
             return Ok(ExitCode::from(2));
         }
     };
+    let addresses = match &bound {
+        Bound::Files(server) => vec![server.address()],
+        Bound::Messaging(server) => server.addresses(),
+        Bound::Checked => {
+            crate::say("the configuration of this node is good\n")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
     let mut out = stdout().lock();
-    // Whoever started it may have closed stdout; that is no reason not to serve.
-    let _ = writeln!(out, "listening on {}", server.address()).and_then(|()| out.flush());
+    for address in addresses {
+        // Whoever started it may have closed stdout; that is no reason not to serve.
+        let _ = writeln!(out, "listening on {address}").and_then(|()| out.flush());
+    }
     drop(out);
     let stop = async move {
         tokio::select! {
@@ -233,7 +295,11 @@ async fn serve(service: Service) -> anyhow::Result<ExitCode> {
             _ = interrupt.recv() => {}
         }
     };
-    server.run(stop).await;
+    match bound {
+        Bound::Files(server) => server.run(stop).await,
+        Bound::Messaging(server) => server.run(stop).await,
+        Bound::Checked => {}
+    }
     Ok(ExitCode::SUCCESS)
 }
 

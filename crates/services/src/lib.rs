@@ -2,12 +2,14 @@
 //!
 //! [`tracks`] is the friendly-force service of IST-118: 22 NFFI messages as SOAP, REST with XML and
 //! REST with JSON. [`benchmark`] gives the answers of the TPC-H queries, as NAM measured them.
+//! [`messaging`] delivers the military messages of IST-150 from node to node.
 //! [`client`] fetches a list of things one after another and times each.
 
 pub mod benchmark;
 pub mod client;
 mod error;
 pub mod http;
+pub mod messaging;
 mod processor;
 mod random;
 pub mod server;

@@ -1,0 +1,302 @@
+//! Messages and receipts of other nodes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::inbox::Known;
+use super::reports::RECEIPT_LIFE;
+use super::submitting::other_message;
+use super::ways::MAX_AHEAD;
+use super::{Change, Deferred, Event, Machine, Progress, Stage};
+use crate::messaging::message::{MAX_RECIPIENTS, Message, Transfer, Wanted};
+use crate::messaging::receipt::{MAX_REASON_BYTES, Outcome, Receipt, Returning};
+use crate::messaging::refusal::{Reason, Refusal, shown};
+
+/// Most receipts that wait to be sent. Beyond it none is made; the originator sends its message
+/// again, and asks so once more.
+const MAX_REPORTS: usize = 200_000;
+
+/// What becomes of a message that came.
+struct Plan {
+    /// This node is a recipient, and had the message before or not.
+    is_for_self: bool,
+    was_here: bool,
+    /// Those that it goes on to.
+    onward: Vec<Arc<str>>,
+    /// Those that it cannot go to, and why.
+    lost: BTreeMap<Arc<str>, String>,
+}
+
+impl Machine {
+    pub(super) fn receive(&mut self, now: Duration, transfer: Transfer) -> Result<(), Refusal> {
+        let Transfer { message, hops, recipients } = transfer;
+        self.settings.check_way("message", &message.id, &message.originator, &hops)?;
+        self.settings.keys.check_message(&message)?;
+        self.settings.check_time(now, &message)?;
+        if self.outbox.find(&message.id).is_some_and(|known| known.message != message) {
+            return Err(other_message(&message.id));
+        }
+        let plan = self.plan(&message, &hops, &recipients)?;
+        let is_new_here = plan.is_for_self && !plan.was_here;
+        let is_relayed = self.outbox.find(&message.id).is_some();
+        if is_new_here {
+            self.make_room_in_inbox(now)?;
+        }
+        if !plan.onward.is_empty() && !is_relayed {
+            self.make_room_in_outbox()?;
+        }
+        if is_new_here {
+            self.keep(now, &message);
+        }
+        // Of a node that has it from the originator itself the answer is the receipt.
+        if plan.is_for_self && !hops.is_empty() && message.receipt != Wanted::Nothing {
+            let node = self.settings.node.clone();
+            self.report(now, &message, &node, Outcome::Delivered, None);
+        }
+        self.pass_on(now, &message, hops, &plan.onward);
+        for (node, reason) in plan.lost {
+            self.report(now, &message, &node, Outcome::Failed, Some(reason));
+        }
+        Ok(())
+    }
+
+    fn plan(
+        &self,
+        message: &Message,
+        hops: &[String],
+        recipients: &[String],
+    ) -> Result<Plan, Refusal> {
+        let node = &self.settings.node;
+        let mut plan = Plan {
+            is_for_self: recipients.is_empty(),
+            was_here: false,
+            onward: Vec::new(),
+            lost: BTreeMap::new(),
+        };
+        if recipients.len() > MAX_RECIPIENTS {
+            let line = format!("over the limit of {MAX_RECIPIENTS} recipients");
+            return Err(Refusal::new(Reason::TooLarge, line));
+        }
+        for recipient in recipients {
+            if **recipient == **node {
+                plan.is_for_self = true;
+                continue;
+            }
+            match self.settings.routes.get_key_value(&**recipient) {
+                None => {
+                    let line = self.settings.unknown(recipient).line;
+                    plan.lost.insert(recipient.as_str().into(), line);
+                }
+                Some((name, next)) if self.settings.was_at(next, &message.originator, hops) => {
+                    let line = format!("node '{node}' would send it back to '{next}': a loop");
+                    plan.lost.insert(name.clone(), line);
+                }
+                Some((name, _)) => plan.onward.push(name.clone()),
+            }
+        }
+        if !plan.is_for_self && plan.onward.is_empty() {
+            // Nobody can be served: the node before says so, of all at once.
+            let reason = plan.lost.into_values().next().unwrap_or_default();
+            let is_loop = reason.ends_with("a loop");
+            return Err(Refusal::new(if is_loop { Reason::Loop } else { Reason::Unknown }, reason));
+        }
+        if plan.is_for_self {
+            plan.was_here = match self.inbox.known(&message.id) {
+                Some(Known::Here(known)) if *known.message != *message => {
+                    return Err(other_message(&message.id));
+                }
+                known => known.is_some(),
+            };
+        }
+        Ok(plan)
+    }
+
+    /// Sends a message on to recipients; those that have it are sent it again, as the originator
+    /// has heard nothing of them.
+    fn pass_on(
+        &mut self,
+        now: Duration,
+        message: &Arc<Message>,
+        hops: Vec<String>,
+        onward: &[Arc<str>],
+    ) {
+        if onward.is_empty() {
+            return;
+        }
+        let number = match self.outbox.find(&message.id) {
+            Some(known) => known.number,
+            None => {
+                let number = self.number();
+                self.insert_outgoing(now, number, message, hops);
+                number
+            }
+        };
+        for recipient in onward {
+            let known = self.outbox.get(number).and_then(|entry| entry.recipients.get(recipient));
+            if known.is_none_or(|progress| progress.stage != Stage::Waiting) {
+                self.put_progress(number, recipient, Progress::new(Stage::Waiting, now));
+            }
+        }
+        self.journal.after(Deferred::Send(number));
+    }
+
+    /// Tells the originator of a message what became of it with a recipient.
+    pub(super) fn report(
+        &mut self,
+        now: Duration,
+        message: &Message,
+        recipient: &Arc<str>,
+        outcome: Outcome,
+        reason: Option<String>,
+    ) {
+        if message.originator == self.settings.node {
+            return;
+        }
+        let mut reason = reason;
+        if let Some(reason) = &mut reason {
+            let end = (0..=reason.len().min(MAX_REASON_BYTES)).rev();
+            reason.truncate(end.into_iter().find(|&at| reason.is_char_boundary(at)).unwrap_or(0));
+        }
+        let mut receipt = Receipt {
+            message: message.id.clone(),
+            originator: message.originator.clone(),
+            addressee: recipient.clone(),
+            outcome,
+            time: Duration::from_millis(u64::try_from(now.as_millis()).unwrap_or(u64::MAX)),
+            reporter: self.settings.node.clone(),
+            reason,
+            precedence: message.precedence,
+            code: None,
+        };
+        if self.settings.keys.is_needed() {
+            receipt.code = self.settings.keys.sign_receipt(&receipt);
+        }
+        self.keep_report(Returning { receipt: Arc::new(receipt), hops: Vec::new() });
+    }
+
+    /// Keeps a receipt to be sent.
+    fn keep_report(&mut self, returning: Returning) {
+        let is_routed = self.settings.routes.contains_key(&returning.receipt.originator);
+        if !is_routed || self.reports.len() >= MAX_REPORTS || self.reports.has(&returning.receipt) {
+            return;
+        }
+        let number = self.number();
+        self.journal.change(Change::Receipt { number, returning: returning.clone() });
+        self.reports.insert(number, returning);
+        self.journal.after(Deferred::Report(number));
+    }
+
+    pub(super) fn receive_receipt(
+        &mut self,
+        now: Duration,
+        returning: Returning,
+    ) -> Result<(), Refusal> {
+        let Returning { receipt, hops } = &returning;
+        self.settings.check_way(
+            "the receipt of message",
+            &receipt.message,
+            &receipt.reporter,
+            hops,
+        )?;
+        self.settings.keys.check_receipt(receipt)?;
+        let is_over = receipt.time.saturating_add(RECEIPT_LIFE) <= now;
+        if is_over || receipt.time > now + MAX_AHEAD {
+            let line = format!(
+                "the receipt of message '{}' is of {}, too far from now",
+                shown(&receipt.message),
+                crate::messaging::time::format(receipt.time)
+            );
+            return Err(Refusal::new(Reason::Expired, line));
+        }
+        if receipt.originator == self.settings.node {
+            return self.apply(receipt);
+        }
+        match self.settings.routes.get(&receipt.originator) {
+            None => Err(self.settings.unknown(&receipt.originator)),
+            Some(next) if self.settings.was_at(next, &receipt.reporter, hops) => {
+                let line = format!("the receipt would go back to '{next}': a loop; correct via");
+                Err(Refusal::new(Reason::Loop, line))
+            }
+            Some(_) => {
+                self.keep_report(returning);
+                Ok(())
+            }
+        }
+    }
+
+    /// A receipt of one of this node's messages.
+    fn apply(&mut self, receipt: &Receipt) -> Result<(), Refusal> {
+        let (id, node) = (shown(&receipt.message), shown(&receipt.addressee));
+        let Some(entry) = self.find_outgoing(&receipt.message) else {
+            let line = format!("no message '{id}' of node '{}' is known", self.settings.node);
+            return Err(Refusal::new(Reason::Unknown, line));
+        };
+        let number = entry.number;
+        let Some((recipient, before)) = entry.recipients.get_key_value(&receipt.addressee) else {
+            let line = format!("message '{id}' was not for '{node}'");
+            return Err(Refusal::new(Reason::Unknown, line));
+        };
+        let recipient = recipient.clone();
+        let stage = match (receipt.outcome, before.stage) {
+            (Outcome::Delivered, Stage::Delivered | Stage::Read) => return Ok(()),
+            (Outcome::Read, Stage::Read) => return Ok(()),
+            (Outcome::Failed, stage) if !stage.is_open() => return Ok(()),
+            (Outcome::Delivered, _) => Stage::Delivered,
+            (Outcome::Read, _) => Stage::Read,
+            (Outcome::Failed, _) => Stage::Failed,
+        };
+        let progress = Progress { stage, at: receipt.time, reason: receipt.reason.clone() };
+        self.put_progress(number, &recipient, progress);
+        Ok(())
+    }
+
+    /// Notes how far a message is, on disk too, and tells clients where it is one of theirs.
+    pub(super) fn put_progress(&mut self, number: u64, node: &Arc<str>, progress: Progress) {
+        if !self.outbox.put(number, node, progress.clone()) {
+            return;
+        }
+        let change = Change::Recipient { number, node: node.clone(), progress: progress.clone() };
+        self.journal.change(change);
+        let Some(entry) = self.outbox.get(number).filter(|entry| self.settings.is_own(entry))
+        else {
+            return;
+        };
+        let id = entry.message.id.clone();
+        let event = Event::Progress { id, node: node.clone(), progress };
+        self.journal.after(Deferred::Event(event));
+    }
+
+    pub(super) fn mark_read(&mut self, now: Duration, id: &str) -> Result<(), Refusal> {
+        let mut entry = self.inbox.find(id).cloned().ok_or_else(|| self.settings.not_here(id))?;
+        if entry.read.is_some() {
+            return Ok(());
+        }
+        entry.read = Some(now);
+        let message = entry.message.clone();
+        self.inbox.insert(entry.clone());
+        self.journal.change(Change::Inbox(entry));
+        if message.receipt == Wanted::Read {
+            let node = self.settings.node.clone();
+            self.report(now, &message, &node, Outcome::Read, None);
+            self.read_own(now, &message);
+        }
+        Ok(())
+    }
+
+    /// A message of this node to itself was read.
+    fn read_own(&mut self, now: Duration, message: &Message) {
+        let own = self.find_outgoing(&message.id).map(|entry| entry.number);
+        if let Some(number) = own {
+            let node = self.settings.node.clone();
+            self.put_progress(number, &node, Progress::new(Stage::Read, now));
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: &str) -> Result<(), Refusal> {
+        let entry = self.inbox.find(id).ok_or_else(|| self.settings.not_here(id))?;
+        let number = entry.number;
+        self.remove_arrived(number);
+        Ok(())
+    }
+}

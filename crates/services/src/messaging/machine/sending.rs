@@ -1,0 +1,243 @@
+//! What goes to other nodes, what comes of it, and what is over.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Attempt, Change, Machine, Output, Parcel, Progress, Sent, Stage};
+use crate::messaging::message::{Delivery, Wanted};
+use crate::messaging::receipt::{Outcome, Returning};
+
+/// Shortest time that a request is given.
+const MIN_ATTEMPT: Duration = Duration::from_millis(100);
+
+impl Machine {
+    /// Puts a message into the queues of the nodes that its waiting recipients are reached by.
+    pub(super) fn enqueue(&mut self, number: u64) {
+        let Some(entry) = self.outbox.get(number) else { return };
+        let is_waiting = |progress: &Progress| progress.stage == Stage::Waiting;
+        let waiting = entry.recipients.iter().filter(|(_, progress)| is_waiting(progress));
+        let next = waiting.filter_map(|(node, _)| self.settings.routes.get(node).cloned());
+        let next: BTreeSet<Arc<str>> = next.collect();
+        for peer in next {
+            // A recipient that is being sent to already comes back into the queue if that fails.
+            if !self.is_under_way(number, &peer) {
+                self.peers.push(&peer, entry.message.precedence, number);
+            }
+        }
+    }
+
+    fn is_under_way(&self, number: u64, peer: &str) -> bool {
+        // bound: requests at once are at most the window of each node.
+        self.attempts.values().any(|attempt| attempt.number == number && &*attempt.peer == peer)
+    }
+
+    pub(super) fn enqueue_report(&mut self, number: u64) {
+        let Some(returning) = self.reports.get(number) else { return };
+        if let Some(peer) = self.settings.routes.get(&returning.receipt.originator) {
+            self.peers.push(peer, returning.receipt.precedence, number);
+        }
+    }
+
+    /// Makes requests to all nodes that may get some now.
+    pub(super) fn send_ready(&mut self, now: Duration) {
+        for peer in self.peers.ready(now) {
+            while let Some(number) = self.peers.next(now, &peer) {
+                if !self.send(now, &peer, number) {
+                    self.peers.release(&peer);
+                }
+            }
+        }
+    }
+
+    /// Makes a request; false if there is nothing to send after all.
+    fn send(&mut self, now: Duration, peer: &Arc<str>, number: u64) -> bool {
+        let (parcel, recipients, deadline) = match self.outbox.get(number) {
+            Some(entry) => {
+                let recipients = self.settings.waiting_by(entry, peer);
+                if recipients.is_empty() {
+                    return false;
+                }
+                let deadline = entry.message.deadline();
+                (
+                    Parcel::Message(self.settings.transfer(entry, peer, &recipients)),
+                    recipients,
+                    deadline,
+                )
+            }
+            None => match self.reports.get(number) {
+                Some(returning) => {
+                    let mut returning = returning.clone();
+                    if returning.receipt.reporter != self.settings.node {
+                        returning.hops.push(self.settings.node.to_string());
+                    }
+                    (Parcel::Receipt(returning), Vec::new(), Duration::MAX)
+                }
+                None => return false,
+            },
+        };
+        self.last_attempt += 1;
+        let attempt = self.last_attempt;
+        let left = deadline.saturating_sub(now).max(MIN_ATTEMPT);
+        let within = self.settings.attempt_timeout.min(left);
+        self.attempts.insert(attempt, Attempt { peer: peer.clone(), number, recipients });
+        self.outputs.push_back(Output::Send { attempt, peer: peer.clone(), parcel, within });
+        true
+    }
+
+    /// A request has ended.
+    pub(super) fn sent(&mut self, now: Duration, attempt: u64, outcome: Sent) {
+        let Some(attempt) = self.attempts.remove(&attempt) else { return };
+        match outcome {
+            Sent::Failed(_) => self.peers.failed(now, &attempt.peer),
+            Sent::Taken | Sent::Refused(_) => self.peers.answered(&attempt.peer),
+        }
+        if self.reports.get(attempt.number).is_some() {
+            return match outcome {
+                Sent::Failed(_) => self.enqueue_report(attempt.number),
+                // Who refuses a receipt has no use for it.
+                Sent::Taken | Sent::Refused(_) => self.remove_report(attempt.number),
+            };
+        }
+        let Some(entry) = self.outbox.get(attempt.number) else { return };
+        let is_reliable = entry.message.delivery == Delivery::Reliable;
+        match outcome {
+            Sent::Taken => {
+                self.taken(now, &attempt);
+                // Recipients that came to it in the meantime.
+                self.enqueue(attempt.number);
+            }
+            Sent::Refused(reason) => self.lost(now, &attempt, &reason),
+            Sent::Failed(_) if is_reliable => self.enqueue(attempt.number),
+            Sent::Failed(reason) => {
+                let reason = format!("best effort, tried once: {reason}");
+                self.lost(now, &attempt, &reason);
+            }
+        }
+        self.settle(attempt.number);
+    }
+
+    fn taken(&mut self, now: Duration, attempt: &Attempt) {
+        for recipient in &attempt.recipients {
+            let is_there = *recipient == attempt.peer;
+            let stage = if is_there { Stage::Delivered } else { Stage::Forwarded };
+            let before = self.stage(attempt.number, recipient);
+            // A receipt may have come by another way in the meantime.
+            let is_news = match before {
+                Some(Stage::Waiting | Stage::Forwarded) => true,
+                Some(Stage::Expired | Stage::Failed) => is_there,
+                _ => false,
+            };
+            if is_news {
+                self.put_progress(attempt.number, recipient, Progress::new(stage, now));
+            }
+        }
+        self.arm(now, attempt.number);
+    }
+
+    /// Recipients that a message cannot be delivered to.
+    fn lost(&mut self, now: Duration, attempt: &Attempt, reason: &str) {
+        let Some(entry) = self.outbox.get(attempt.number) else { return };
+        let (message, is_own) = (entry.message.clone(), self.settings.is_own(entry));
+        for recipient in &attempt.recipients {
+            if self.stage(attempt.number, recipient) != Some(Stage::Waiting) {
+                continue;
+            }
+            let reason = Some(reason.to_owned());
+            let progress = Progress { stage: Stage::Failed, at: now, reason: reason.clone() };
+            self.put_progress(attempt.number, recipient, progress);
+            if !is_own && message.receipt != Wanted::Nothing {
+                self.report(now, &message, recipient, Outcome::Failed, reason);
+            }
+        }
+    }
+
+    fn stage(&self, number: u64, recipient: &Arc<str>) -> Option<Stage> {
+        let entry = self.outbox.get(number)?;
+        entry.recipients.get(recipient).map(|progress| progress.stage)
+    }
+
+    /// Forgets a message of another node once nothing of it waits: should it come again, it is sent
+    /// on again, and the recipient has it only once.
+    fn settle(&mut self, number: u64) {
+        let Some(entry) = self.outbox.get(number) else { return };
+        let is_under_way = || self.attempts.values().any(|attempt| attempt.number == number);
+        if !self.settings.is_own(entry) && !entry.has_waiting() && !is_under_way() {
+            self.remove_outgoing(number);
+        }
+    }
+
+    pub(super) fn remove_outgoing(&mut self, number: u64) {
+        if let Some(entry) = self.outbox.remove(number) {
+            self.peers.drop_item(entry.message.precedence, number);
+            self.journal.change(Change::OutgoingRemoved { number });
+        }
+    }
+
+    fn remove_report(&mut self, number: u64) {
+        if let Some(Returning { receipt, .. }) = self.reports.remove(number) {
+            self.peers.drop_item(receipt.precedence, number);
+            self.journal.change(Change::ReceiptRemoved { number });
+        }
+    }
+
+    /// Sets when something is due about a message of this node: that it is sent again where no
+    /// receipt comes, that its validity ends, that it is forgotten.
+    pub(super) fn arm(&mut self, now: Duration, number: u64) {
+        let Some(entry) = self.outbox.get(number) else { return };
+        let deadline = entry.message.deadline();
+        let forwarded = |progress: &&Progress| -> bool { progress.stage == Stage::Forwarded };
+        let oldest = entry.recipients.values().filter(forwarded).map(|progress| progress.at).min();
+        let at = match oldest {
+            _ if deadline <= now => deadline + self.settings.retention,
+            Some(since) if self.settings.is_resent(entry) => (since + entry.resend).min(deadline),
+            _ => deadline,
+        };
+        self.outbox.alarm(number, at);
+    }
+
+    /// Does what is due.
+    pub(super) fn expire(&mut self, now: Duration) {
+        while let Some(number) = self.outbox.next_due(now) {
+            self.due(now, number);
+        }
+        while let Some(number) = self.reports.next_over(now) {
+            self.remove_report(number);
+        }
+        while let Some(id) = self.inbox.next_over(now) {
+            self.journal.change(Change::SeenRemoved { id });
+        }
+    }
+
+    fn due(&mut self, now: Duration, number: u64) {
+        let Some(entry) = self.outbox.get(number) else { return };
+        let (message, is_own) = (entry.message.clone(), self.settings.is_own(entry));
+        let deadline = message.deadline();
+        if !is_own && deadline <= now || deadline + self.settings.retention <= now {
+            return self.remove_outgoing(number);
+        }
+        let is_over = deadline <= now;
+        let resend = entry.resend;
+        let due: Vec<Arc<str>> = entry
+            .recipients
+            .iter()
+            .filter(|(_, progress)| match progress.stage {
+                Stage::Waiting => is_over,
+                Stage::Forwarded => is_over || progress.at + resend <= now,
+                _ => false,
+            })
+            .map(|(node, _)| node.clone())
+            .collect();
+        for recipient in &due {
+            let stage = if is_over { Stage::Expired } else { Stage::Waiting };
+            self.put_progress(number, recipient, Progress::new(stage, now));
+        }
+        if is_over {
+            self.peers.drop_item(message.precedence, number);
+        } else if !due.is_empty() {
+            self.outbox.lengthen(number);
+            self.enqueue(number);
+        }
+        self.arm(now, number);
+    }
+}

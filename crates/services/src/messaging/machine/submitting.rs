@@ -1,0 +1,197 @@
+//! Messages of this node's clients.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Change, Deferred, Event, Machine, Outgoing, Progress, Reply, Stage};
+use crate::messaging::message::{Delivery, Draft, FREE_TEXT, Message, Wanted};
+use crate::messaging::refusal::{Reason, Refusal, shown};
+
+impl Machine {
+    pub(super) fn submit(&mut self, now: Duration, draft: Draft) -> Result<Reply, Refusal> {
+        let node = self.settings.node.clone();
+        if let Some(originator) = draft.originator.as_deref().filter(|name| *name != &*node) {
+            let line = format!(
+                "originator '{}' is not this node, '{node}'; leave it out, or give the message to \
+                 its own node",
+                shown(originator)
+            );
+            return Err(Refusal::new(Reason::Forged, line));
+        }
+        if let Some(known) = draft.id.as_deref().and_then(|id| self.outbox.find(id)) {
+            return self.again(&draft, known);
+        }
+        let recipients = self.settings.recipients(&draft.addressees)?;
+        let message = self.complete(now, draft)?;
+        self.settings.check_time(now, &message)?;
+        if self.inbox.known(&message.id).is_some() {
+            return Err(other_message(&message.id));
+        }
+        self.make_room_in_outbox()?;
+        let is_for_self = recipients.contains(&node);
+        if is_for_self {
+            self.make_room_in_inbox(now)?;
+        }
+        let message = Arc::new(message);
+        let number = self.number();
+        self.insert_outgoing(now, number, &message, Vec::new());
+        for recipient in &recipients {
+            let stage = if *recipient == node { Stage::Delivered } else { Stage::Waiting };
+            self.put_progress(number, recipient, Progress::new(stage, now));
+        }
+        if is_for_self {
+            self.keep(now, &message);
+        }
+        self.journal.after(Deferred::Send(number));
+        Ok(Reply::Accepted { id: message.id.clone(), is_new: true })
+    }
+
+    /// A message with an id that is known: the same once more, or another.
+    fn again(&self, draft: &Draft, known: &Outgoing) -> Result<Reply, Refusal> {
+        let message = &known.message;
+        let is_same = self.settings.is_own(known)
+            && message.text == draft.text
+            && message.addressees == draft.addressees
+            && message.precedence == draft.precedence
+            && message.references == draft.references
+            && message.extensions == draft.extensions
+            && draft.time.is_none_or(|time| time == message.time);
+        match is_same {
+            true => Ok(Reply::Accepted { id: message.id.clone(), is_new: false }),
+            false => Err(other_message(&message.id)),
+        }
+    }
+
+    /// Adds to a draft what it leaves out.
+    fn complete(&mut self, now: Duration, draft: Draft) -> Result<Message, Refusal> {
+        let id = match draft.id {
+            Some(id) => id.into(),
+            None => self.name(now),
+        };
+        let usual = match draft.delivery {
+            Delivery::Reliable => Wanted::Delivered,
+            Delivery::BestEffort => Wanted::Nothing,
+        };
+        let ms = |time: Duration| {
+            Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+        };
+        let mut message = Message {
+            id,
+            precedence: draft.precedence,
+            originator: self.settings.node.clone(),
+            addressees: draft.addressees,
+            time: draft.time.unwrap_or_else(|| ms(now)),
+            validity: draft.validity.unwrap_or(self.settings.validity),
+            references: draft.references,
+            kind: draft.kind.unwrap_or_else(|| FREE_TEXT.to_owned()),
+            delivery: draft.delivery,
+            receipt: draft.receipt.unwrap_or(usual),
+            text: draft.text,
+            extensions: draft.extensions,
+            code: None,
+        };
+        if self.settings.keys.is_needed() {
+            message.code = self.settings.keys.sign_message(&message);
+        }
+        Ok(message)
+    }
+
+    /// A new id: the node and a number in 36 digits that grows with the time.
+    fn name(&mut self, now: Duration) -> Arc<str> {
+        let ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        loop {
+            self.last_name = ms.max(self.last_name.saturating_add(1));
+            let id = format!("{}-{}", short(&self.settings.node), digits(self.last_name));
+            if self.outbox.find(&id).is_none() && self.inbox.known(&id).is_none() {
+                return id.into();
+            }
+        }
+    }
+
+    /// Makes sure that one more message may go from here.
+    pub(super) fn make_room_in_outbox(&mut self) -> Result<(), Refusal> {
+        if self.outbox.len() < self.settings.max_messages {
+            return Ok(());
+        }
+        match self.outbox.oldest_settled() {
+            Some(number) => {
+                self.remove_outgoing(number);
+                Ok(())
+            }
+            None => Err(self.settings.full("outbox", "wait until some are delivered or expire")),
+        }
+    }
+
+    /// Makes sure that one more message may come.
+    pub(super) fn make_room_in_inbox(&mut self, now: Duration) -> Result<(), Refusal> {
+        if self.inbox.len() < self.settings.max_messages {
+            return Ok(());
+        }
+        match self.inbox.oldest_done(now) {
+            Some(number) => {
+                self.remove_arrived(number);
+                Ok(())
+            }
+            None => Err(self.settings.full("inbox", "messages must be read or taken out there")),
+        }
+    }
+
+    pub(super) fn insert_outgoing(
+        &mut self,
+        now: Duration,
+        number: u64,
+        message: &Arc<Message>,
+        hops: Vec<String>,
+    ) {
+        let resend = self.settings.resend;
+        let entry = Outgoing::new(number, now, message.clone(), hops.clone(), resend);
+        self.outbox.insert(entry);
+        self.outbox.alarm(number, message.deadline());
+        let message = message.clone();
+        self.journal.change(Change::Outgoing { number, accepted: now, message, hops });
+    }
+
+    /// Keeps a message in the inbox.
+    pub(super) fn keep(&mut self, now: Duration, message: &Arc<Message>) {
+        let number = self.number();
+        let arrived = super::Arrived { number, message: message.clone(), at: now, read: None };
+        self.inbox.insert(arrived.clone());
+        self.journal.change(Change::Inbox(arrived.clone()));
+        self.journal.after(Deferred::Event(Event::Arrived(arrived)));
+    }
+
+    /// Takes a message out of the inbox that may come again.
+    pub(super) fn remove_arrived(&mut self, number: u64) {
+        let Some(entry) = self.inbox.remove(number) else { return };
+        self.journal.change(Change::InboxRemoved { number });
+        let (id, until) = (entry.message.id.clone(), entry.message.deadline());
+        self.journal.change(Change::Seen { id: id.clone(), until });
+        if let Some(id) = self.inbox.remember(id, until) {
+            self.journal.change(Change::SeenRemoved { id });
+        }
+    }
+}
+
+/// The refusal of a message whose id another has.
+pub(super) fn other_message(id: &str) -> Refusal {
+    let line = format!("another message has the id '{}'; give this one another id", shown(id));
+    Refusal::new(Reason::Conflict, line)
+}
+
+/// A name of a node, cut so that an id of it is no longer than ids may be.
+fn short(node: &str) -> &str {
+    node.get(..node.len().min(48)).unwrap_or(node)
+}
+
+/// A number in the digits 0 to 9 and a to z.
+fn digits(mut number: u64) -> String {
+    let mut digits = Vec::new();
+    loop {
+        let digit = u32::try_from(number % 36).unwrap_or(0);
+        digits.push(char::from_digit(digit, 36).unwrap_or('0'));
+        number /= 36;
+        if number == 0 {
+            return digits.iter().rev().collect();
+        }
+    }
+}

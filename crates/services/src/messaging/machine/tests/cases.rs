@@ -1,0 +1,564 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::*;
+use super::{MS, S, draft, settings};
+use crate::messaging::message::{Delivery, MAX_HOPS, Message, Precedence, Wanted};
+use crate::messaging::receipt::{Outcome, Receipt};
+use crate::messaging::{Draft, Keys, Reason, Returning, Transfer};
+
+const START: Duration = Duration::from_secs(1_773_468_000);
+
+/// A node whose disk writes at once.
+struct Node {
+    machine: Machine,
+    now: Duration,
+    answers: Vec<Result<Reply, Refusal>>,
+    sent: Vec<(u64, String, Parcel)>,
+    changes: Vec<Change>,
+    events: Vec<Event>,
+}
+
+impl Node {
+    fn new(settings: Settings) -> Self {
+        let machine = Machine::new(settings);
+        let (answers, sent, changes, events) = (vec![], vec![], vec![], vec![]);
+        Self { machine, now: START, answers, sent, changes, events }
+    }
+
+    fn of(node: &str, routes: &[(&str, &str)]) -> Self {
+        Self::new(with_routes(node, routes))
+    }
+
+    fn input(&mut self, input: Input) {
+        self.machine.handle_input(self.now, input);
+        while let Some(output) = self.machine.poll_output() {
+            match output {
+                Output::Answer { answer, .. } => self.answers.push(answer),
+                Output::Send { attempt, peer, parcel, .. } => {
+                    self.sent.push((attempt, peer.to_string(), parcel));
+                }
+                Output::Persist { ticket, changes } => {
+                    self.changes.extend(changes);
+                    self.machine.handle_input(self.now, Input::Persisted { ticket });
+                }
+                Output::Event(event) => self.events.push(event),
+                Output::WakeAt(_) => {}
+            }
+        }
+    }
+
+    fn submit(&mut self, draft: Draft) -> Result<Reply, Refusal> {
+        self.input(Input::Submit { token: 0, draft: draft.into() });
+        self.answers.pop().unwrap()
+    }
+
+    fn accept(&mut self, draft: Draft) -> Arc<str> {
+        match self.submit(draft) {
+            Ok(Reply::Accepted { id, is_new: true }) => id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn receive(&mut self, transfer: Transfer) -> Result<Reply, Refusal> {
+        self.input(Input::Transfer { token: 0, transfer });
+        self.answers.pop().unwrap()
+    }
+
+    fn receipt(&mut self, returning: Returning) -> Result<Reply, Refusal> {
+        self.input(Input::Receipt { token: 0, returning });
+        self.answers.pop().unwrap()
+    }
+
+    fn end(&mut self, attempt: u64, outcome: Sent) {
+        self.input(Input::Sent { attempt, outcome });
+    }
+
+    fn at(&mut self, now: Duration) {
+        self.now = now;
+        self.input(Input::Wake);
+    }
+
+    fn stage(&self, id: &str, node: &str) -> Stage {
+        self.machine.find_outgoing(id).unwrap().recipients[node].stage
+    }
+
+    /// Texts of the messages that were sent since the last call, in order.
+    fn texts(&mut self) -> Vec<String> {
+        let sent = std::mem::take(&mut self.sent);
+        let text = |parcel: Parcel| match parcel {
+            Parcel::Message(transfer) => transfer.message.text.clone(),
+            Parcel::Receipt(returning) => format!("receipt of {}", returning.receipt.message),
+        };
+        sent.into_iter().map(|(_, _, parcel)| text(parcel)).collect()
+    }
+}
+
+fn with_routes(node: &str, routes: &[(&str, &str)]) -> Settings {
+    let routes = routes.iter().map(|(to, next)| (Arc::from(*to), Arc::from(*next)));
+    let groups = [("platoon".to_owned(), vec!["a".into(), "b".into(), "c".into()])];
+    Settings { routes: routes.collect(), groups: groups.into(), ..settings(node) }
+}
+
+fn message(text: &str) -> Message {
+    Message {
+        id: "a-1".into(),
+        precedence: Precedence::Routine,
+        originator: "a".into(),
+        addressees: vec!["b".to_owned()],
+        time: START,
+        validity: 600 * S,
+        references: vec![],
+        kind: "free-text".to_owned(),
+        delivery: Delivery::Reliable,
+        receipt: Wanted::Delivered,
+        text: text.to_owned(),
+        extensions: vec![],
+        code: None,
+    }
+}
+
+fn transfer(message: Message, hops: &[&str], recipients: &[&str]) -> Transfer {
+    let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    Transfer { message: Arc::new(message), hops: list(hops), recipients: list(recipients) }
+}
+
+fn receipt(id: &str, addressee: &str, outcome: Outcome) -> Receipt {
+    Receipt {
+        message: id.into(),
+        originator: "a".into(),
+        addressee: addressee.into(),
+        outcome,
+        time: START,
+        reporter: addressee.into(),
+        reason: None,
+        precedence: Precedence::Routine,
+        code: None,
+    }
+}
+
+fn returning(receipt: Receipt) -> Returning {
+    Returning { receipt: Arc::new(receipt), hops: vec![] }
+}
+
+#[test]
+fn nothing_is_answered_sent_or_announced_before_the_disk_has_it() {
+    let mut machine = Machine::new(with_routes("a", &[("b", "b")]));
+    let draft = Box::new(draft(&["a", "b"]));
+    machine.handle_input(START, Input::Submit { token: 5, draft });
+    let mut outputs: Vec<Output> = std::iter::from_fn(|| machine.poll_output()).collect();
+    assert!(matches!(outputs.pop(), Some(Output::WakeAt(Some(_)))));
+    let Some(Output::Persist { ticket, changes }) = outputs.pop() else { panic!() };
+    assert!(outputs.is_empty() && changes.len() == 4, "{outputs:?} {changes:?}");
+    // Another that comes meanwhile waits for its own batch.
+    let transfer = transfer(message("x"), &[], &[]);
+    let other = Message { originator: "b".into(), ..(*transfer.message).clone() };
+    let transfer = Transfer { message: Arc::new(other), ..transfer };
+    machine.handle_input(START, Input::Transfer { token: 6, transfer });
+    assert!(machine.poll_output().is_none());
+    machine.handle_input(START, Input::Persisted { ticket });
+    let outputs: Vec<Output> = std::iter::from_fn(|| machine.poll_output()).collect();
+    let is_answer = |output: &Output| matches!(output, Output::Answer { token: 5, answer: Ok(_) });
+    assert!(outputs.iter().any(is_answer), "{outputs:?}");
+    assert!(outputs.iter().any(|output| matches!(output, Output::Send { .. })));
+    assert!(outputs.iter().any(|output| matches!(output, Output::Persist { ticket: 2, .. })));
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Answer { token: 6, .. })));
+}
+
+#[test]
+fn a_message_goes_to_its_recipient_and_the_answer_is_the_receipt() {
+    let mut a = Node::of("a", &[("b", "b")]);
+    let id = a.accept(draft(&["b"]));
+    let (attempt, peer, parcel) = a.sent.pop().unwrap();
+    assert_eq!(peer, "b");
+    let mut b = Node::of("b", &[("a", "a")]);
+    let Parcel::Message(transfer) = parcel else { panic!() };
+    assert_eq!((&transfer.hops[..], &transfer.recipients[..]), (&[][..], &[][..]));
+    assert_eq!(b.receive(transfer.clone()), Ok(Reply::Taken));
+    assert_eq!(b.events.len(), 1);
+    // Once more: known, and told of no more.
+    assert_eq!(b.receive(transfer), Ok(Reply::Taken));
+    assert_eq!((b.events.len(), b.machine.inbox(0).count()), (1, 1));
+    assert!(b.sent.is_empty(), "no receipt beside the answer");
+    assert_eq!(a.stage(&id, "b"), Stage::Waiting);
+    a.end(attempt, Sent::Taken);
+    assert_eq!(a.stage(&id, "b"), Stage::Delivered);
+}
+
+#[test]
+fn more_urgent_messages_go_first() {
+    let mut a = Node::of("a", &[("b", "b")]);
+    let text =
+        |text: &str, precedence| Draft { text: text.to_owned(), precedence, ..draft(&["b"]) };
+    a.accept(text("probe", Precedence::Routine));
+    let (attempt, ..) = a.sent[0];
+    a.end(attempt, Sent::Failed("no answer".into()));
+    a.sent.clear();
+    for (name, precedence) in [
+        ("r1", Precedence::Routine),
+        ("p", Precedence::Priority),
+        ("f", Precedence::Flash),
+        ("r2", Precedence::Routine),
+        ("i", Precedence::Immediate),
+    ] {
+        a.accept(text(name, precedence));
+    }
+    assert_eq!(a.texts(), [""; 0], "the node does not answer");
+    a.at(START + S);
+    // One request finds out whether the node answers again; then as many as the window has.
+    let (attempt, ..) = a.sent[0];
+    assert_eq!(a.texts(), ["f"]);
+    a.end(attempt, Sent::Taken);
+    assert_eq!(a.texts(), ["i", "p", "probe", "r1"]);
+}
+
+#[test]
+fn pauses_between_attempts_double_up_to_a_bound() {
+    let mut a = Node::of("a", &[("b", "b")]);
+    a.accept(draft(&["b"]));
+    let mut pauses = Vec::new();
+    for _ in 0..7 {
+        let (attempt, ..) = a.sent.pop().unwrap();
+        let failed = a.now;
+        a.end(attempt, Sent::Failed("no answer".into()));
+        while a.sent.is_empty() {
+            a.at(a.now + 10 * MS);
+        }
+        pauses.push((a.now - failed).as_secs_f64());
+    }
+    for (pause, longest) in pauses.iter().zip([1.0, 2.0, 4.0, 8.0, 8.0, 8.0, 8.0]) {
+        assert!((longest * 0.49..=longest + 0.02).contains(pause), "{pauses:?}");
+    }
+}
+
+#[test]
+fn a_message_is_expired_when_its_validity_ends_and_not_sent_again() {
+    let mut a = Node::of("a", &[("b", "b")]);
+    let id = a.accept(Draft { validity: Some(10 * S), ..draft(&["b"]) });
+    let (attempt, ..) = a.sent.pop().unwrap();
+    a.end(attempt, Sent::Failed("no answer".into()));
+    a.at(START + 10 * S);
+    assert_eq!(a.stage(&id, "b"), Stage::Expired);
+    a.sent.clear();
+    a.at(START + 100 * S);
+    assert!(a.sent.is_empty());
+    assert_eq!(a.machine.sizes().waiting, 0);
+    // A day later it is forgotten.
+    a.at(START + 3610 * S);
+    assert_eq!(a.machine.outbox(0).count(), 0);
+}
+
+#[test]
+fn expired_and_future_messages_are_refused() {
+    let mut b = Node::of("b", &[("a", "a")]);
+    b.now = START + 600 * S;
+    let refusal = b.receive(transfer(message("x"), &[], &[])).unwrap_err();
+    assert_eq!((refusal.reason, refusal.status()), (Reason::Expired, 422));
+    assert!(refusal.line.contains("ended at 2026-03-14T06:10:00Z"), "{refusal}");
+    let time = START + 4300 * S;
+    let refusal = b.receive(transfer(Message { time, ..message("x") }, &[], &[])).unwrap_err();
+    assert!(refusal.line.contains("over an hour ahead"), "{refusal}");
+    let past = Draft { time: Some(START), validity: Some(S), ..draft(&["a"]) };
+    assert_eq!(b.submit(past).unwrap_err().reason, Reason::Expired);
+}
+
+#[test]
+fn unknown_addressees_are_refused_with_those_that_there_are() {
+    let mut a = Node::of("a", &[("b", "b"), ("c", "b")]);
+    let refusal = a.submit(draft(&["b", "nobody"])).unwrap_err();
+    assert_eq!((refusal.reason, refusal.status()), (Reason::Unknown, 404));
+    let words = "addressee 'nobody' does not exist at node 'a'; it knows b, c, platoon";
+    assert_eq!(refusal.line, words);
+    assert!(a.changes.is_empty() && a.sent.is_empty());
+}
+
+#[test]
+fn a_group_is_its_nodes_without_the_sender_and_crosses_a_hop_once() {
+    let mut a = Node::of("a", &[("b", "b"), ("c", "b")]);
+    let id = a.accept(draft(&["platoon"]));
+    assert_eq!(a.sent.len(), 1, "one request for both nodes");
+    let (attempt, peer, parcel) = a.sent.pop().unwrap();
+    let Parcel::Message(transfer) = parcel else { panic!() };
+    assert_eq!((peer.as_str(), &transfer.recipients[..]), ("b", &["b".into(), "c".into()][..]));
+    a.end(attempt, Sent::Taken);
+    assert_eq!(a.stage(&id, "b"), Stage::Delivered);
+    assert_eq!(a.stage(&id, "c"), Stage::Forwarded);
+    // The node between passes it on, and says no receipt of its own.
+    let mut b = Node::of("b", &[("a", "a"), ("c", "c")]);
+    b.receive(transfer).unwrap();
+    let (_, peer, parcel) = b.sent.pop().unwrap();
+    let Parcel::Message(onward) = parcel else { panic!() };
+    assert_eq!(
+        (peer.as_str(), &onward.hops[..], onward.recipients.len()),
+        ("c", &["b".into()][..], 0)
+    );
+    assert!(b.sent.is_empty());
+    // The last one sends a receipt back by the same way.
+    let mut c = Node::of("c", &[("a", "b"), ("b", "b")]);
+    c.receive(onward).unwrap();
+    let (_, peer, parcel) = c.sent.pop().unwrap();
+    let Parcel::Receipt(receipt) = parcel else { panic!() };
+    assert_eq!(peer, "b");
+    b.receipt(receipt).unwrap();
+    let (_, peer, parcel) = b.sent.pop().unwrap();
+    let Parcel::Receipt(receipt) = parcel else { panic!() };
+    assert_eq!((peer.as_str(), &receipt.hops[..]), ("a", &["b".into()][..]));
+    a.receipt(receipt).unwrap();
+    assert_eq!(a.stage(&id, "c"), Stage::Delivered);
+}
+
+#[test]
+fn a_message_whose_receipt_does_not_come_is_sent_again_and_reported_once_more() {
+    let mut a = Node::of("a", &[("b", "b"), ("c", "b")]);
+    let id = a.accept(draft(&["c"]));
+    let (attempt, ..) = a.sent.pop().unwrap();
+    a.end(attempt, Sent::Taken);
+    // The node between lost its disk: nothing comes.
+    a.at(START + 61 * S);
+    let (attempt, _, parcel) = a.sent.pop().unwrap();
+    a.end(attempt, Sent::Taken);
+    assert_eq!(a.stage(&id, "c"), Stage::Forwarded);
+    let Parcel::Message(again) = parcel else { panic!() };
+    let mut b = Node::of("b", &[("a", "a"), ("c", "c")]);
+    b.receive(again).unwrap();
+    let (_, _, Parcel::Message(onward)) = b.sent.pop().unwrap() else { panic!() };
+    // The recipient had it before; its receipt was lost.
+    let mut c = Node::of("c", &[("a", "b"), ("b", "b")]);
+    for expected in [1, 1] {
+        c.receive(onward.clone()).unwrap();
+        let (attempt, _, Parcel::Receipt(_)) = c.sent.pop().unwrap() else { panic!() };
+        c.end(attempt, Sent::Taken);
+        assert_eq!(c.machine.inbox(0).count(), expected);
+    }
+}
+
+#[test]
+fn loops_are_cut() {
+    let mut b = Node::of("b", &[("a", "a"), ("c", "c")]);
+    let refusal = b.receive(transfer(message("x"), &["c", "b"], &[])).unwrap_err();
+    assert_eq!((refusal.reason, refusal.status()), (Reason::Loop, 508));
+    assert!(refusal.line.contains("was at 'b' before: a > c > b"), "{refusal}");
+    let own = Message { originator: "b".into(), ..message("x") };
+    assert_eq!(b.receive(transfer(own, &[], &[])).unwrap_err().reason, Reason::Loop);
+    let hops: Vec<String> = (0..MAX_HOPS).map(|at| format!("n{at}")).collect();
+    let hops: Vec<&str> = hops.iter().map(String::as_str).collect();
+    let refusal = b.receive(transfer(message("x"), &hops, &[])).unwrap_err();
+    assert!(refusal.line.contains("has passed the limit of 16 nodes"), "{refusal}");
+    // b reaches c by c, from which the message comes.
+    let refusal = b.receive(transfer(message("x"), &["c"], &["c"])).unwrap_err();
+    assert_eq!(refusal.reason, Reason::Loop);
+    // For another recipient it is good all the same; the originator learns of the one that is lost.
+    b.receive(transfer(message("x"), &["c"], &["b", "c"])).unwrap();
+    let receipts: Vec<Outcome> = b
+        .sent
+        .drain(..)
+        .map(|(_, _, parcel)| match parcel {
+            Parcel::Receipt(returning) => returning.receipt.outcome,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(receipts, [Outcome::Delivered, Outcome::Failed]);
+}
+
+#[test]
+fn refusals_on_the_way_reach_the_originator_as_failures() {
+    let mut b = Node::of("b", &[("a", "a"), ("c", "c")]);
+    b.receive(transfer(message("x"), &[], &["c"])).unwrap();
+    let (attempt, ..) = b.sent.pop().unwrap();
+    b.end(attempt, Sent::Refused("addressee 'c' is elsewhere".into()));
+    let (_, peer, Parcel::Receipt(returning)) = b.sent.pop().unwrap() else { panic!() };
+    assert_eq!((peer.as_str(), returning.receipt.outcome), ("a", Outcome::Failed));
+    assert_eq!(b.machine.sizes().outbox, 0, "nothing is kept of what is over");
+    let mut a = Node::of("a", &[("b", "b"), ("c", "b")]);
+    let id = a.accept(Draft { id: Some("a-1".into()), ..draft(&["c"]) });
+    a.receipt(returning).unwrap();
+    assert_eq!(a.stage(&id, "c"), Stage::Failed);
+    let reason = a.machine.find_outgoing(&id).unwrap().recipients["c"].reason.clone();
+    assert_eq!(reason.as_deref(), Some("addressee 'c' is elsewhere"));
+}
+
+#[test]
+fn receipts_of_unknown_messages_are_refused() {
+    let mut a = Node::of("a", &[("b", "b"), ("c", "b")]);
+    let unknown = a.receipt(returning(receipt("a-7", "b", Outcome::Delivered))).unwrap_err();
+    assert_eq!((unknown.reason, unknown.status()), (Reason::Unknown, 404));
+    assert_eq!(unknown.line, "no message 'a-7' of node 'a' is known");
+    let id = a.accept(draft(&["b"]));
+    let other = a.receipt(returning(receipt(&id, "c", Outcome::Delivered))).unwrap_err();
+    assert!(other.line.ends_with("was not for 'c'"), "{other}");
+    let elsewhere = Receipt { originator: "z".into(), ..receipt("z-1", "b", Outcome::Read) };
+    assert_eq!(a.receipt(returning(elsewhere)).unwrap_err().reason, Reason::Unknown);
+    let old = Receipt { time: START - 90_000 * S, ..receipt(&id, "b", Outcome::Read) };
+    assert_eq!(a.receipt(returning(old)).unwrap_err().reason, Reason::Expired);
+    assert_eq!(a.stage(&id, "b"), Stage::Waiting);
+}
+
+#[test]
+fn a_message_that_is_read_is_reported_as_read_once() {
+    let mut b = Node::of("b", &[("a", "a")]);
+    let wanted = Message { receipt: Wanted::Read, ..message("x") };
+    b.receive(transfer(wanted, &[], &[])).unwrap();
+    for _ in 0..2 {
+        b.input(Input::MarkRead { token: 0, id: "a-1".into() });
+        assert_eq!(b.answers.pop(), Some(Ok(Reply::Done)));
+    }
+    let (_, _, Parcel::Receipt(read)) = b.sent.pop().unwrap() else { panic!() };
+    assert!(b.sent.is_empty() && read.receipt.outcome == Outcome::Read);
+    b.input(Input::MarkRead { token: 0, id: "a-2".into() });
+    assert_eq!(b.answers.pop().unwrap().unwrap_err().line, "no message 'a-2' in the inbox of 'b'");
+    let mut a = Node::of("a", &[("b", "b")]);
+    a.accept(Draft { id: Some("a-1".into()), receipt: Some(Wanted::Read), ..draft(&["b"]) });
+    a.receipt(read).unwrap();
+    assert_eq!(a.stage("a-1", "b"), Stage::Read);
+    // What comes late takes nothing back.
+    a.receipt(returning(receipt("a-1", "b", Outcome::Delivered))).unwrap();
+    assert_eq!(a.stage("a-1", "b"), Stage::Read);
+}
+
+#[test]
+fn best_effort_is_tried_once() {
+    let mut a = Node::of("a", &[("b", "b")]);
+    let id = a.accept(Draft { delivery: Delivery::BestEffort, ..draft(&["b"]) });
+    let (attempt, ..) = a.sent.pop().unwrap();
+    a.end(attempt, Sent::Failed("no answer".into()));
+    assert_eq!(a.stage(&id, "b"), Stage::Failed);
+    a.at(START + 100 * S);
+    assert!(a.sent.is_empty());
+}
+
+#[test]
+fn one_id_is_of_one_message() {
+    let mut a = Node::of("a", &[("b", "b")]);
+    let named = Draft { id: Some("a-1".into()), ..draft(&["b"]) };
+    a.accept(named.clone());
+    let again = a.submit(named.clone());
+    assert_eq!(again, Ok(Reply::Accepted { id: "a-1".into(), is_new: false }));
+    let other = Draft { text: "another".into(), ..named };
+    assert_eq!(a.submit(other).unwrap_err().status(), 409);
+    let mut b = Node::of("b", &[("a", "a")]);
+    b.receive(transfer(message("x"), &[], &[])).unwrap();
+    let refusal = b.receive(transfer(message("y"), &[], &[])).unwrap_err();
+    assert_eq!(refusal.reason, Reason::Conflict);
+    // Ids that the node makes differ, also within a millisecond.
+    let ids: std::collections::BTreeSet<_> = (0..100).map(|_| a.accept(draft(&["b"]))).collect();
+    assert_eq!(ids.len(), 100);
+}
+
+fn keyed(node: &str, routes: &[(&str, &str)], keys: &[&str]) -> Settings {
+    let keys = keys.iter().map(|name| ((*name).to_owned(), format!("key of {name} 0123456789")));
+    let keys = Keys::new(keys.map(|(name, key)| (name, key.into_bytes()))).unwrap();
+    Settings { keys, ..with_routes(node, routes) }
+}
+
+#[test]
+fn forged_originators_are_refused() {
+    let mut a = Node::new(keyed("a", &[("b", "b")], &["a", "b"]));
+    let refusal = a.submit(Draft { originator: Some("b".into()), ..draft(&["b"]) }).unwrap_err();
+    assert_eq!((refusal.reason, refusal.status()), (Reason::Forged, 403));
+    a.accept(draft(&["b"]));
+    let (_, _, Parcel::Message(good)) = a.sent.pop().unwrap() else { panic!() };
+    let mut b = Node::new(keyed("b", &[("a", "a")], &["a", "b"]));
+    let changed = |change: fn(&mut Message)| {
+        let mut message = (*good.message).clone();
+        change(&mut message);
+        Transfer { message: Arc::new(message), ..good.clone() }
+    };
+    let changes: [fn(&mut Message); 7] = [
+        |message| message.text.push('!'),
+        |message| message.addressees.push("c".into()),
+        |message| message.precedence = Precedence::Flash,
+        |message| message.validity = S,
+        |message| message.code = None,
+        |message| message.code = Some(vec![0; 16]),
+        |message| message.originator = "c".into(),
+    ];
+    for change in changes {
+        let refusal = b.receive(changed(change)).unwrap_err();
+        assert_eq!(refusal.reason, Reason::Forged, "{refusal}");
+    }
+    b.receive(good).unwrap();
+}
+
+#[test]
+fn forged_receipts_are_refused() {
+    let mut a = Node::new(keyed("a", &[("b", "b"), ("c", "b")], &["a", "b", "c"]));
+    let id = a.accept(draft(&["b"]));
+    let bare = receipt(&id, "b", Outcome::Delivered);
+    assert_eq!(a.receipt(returning(bare.clone())).unwrap_err().reason, Reason::Forged);
+    let keys = keyed("c", &[], &["c"]).keys;
+    let by_other = Receipt {
+        code: keys.sign_receipt(&Receipt { reporter: "c".into(), ..bare.clone() }),
+        ..bare.clone()
+    };
+    assert_eq!(a.receipt(returning(by_other)).unwrap_err().reason, Reason::Forged);
+    let keys = keyed("b", &[], &["b"]).keys;
+    let good = Receipt { code: keys.sign_receipt(&bare), ..bare };
+    a.receipt(returning(good)).unwrap();
+    assert_eq!(a.stage(&id, "b"), Stage::Delivered);
+}
+
+#[test]
+fn full_boxes_refuse_and_what_is_done_makes_room() {
+    let mut a = Node::new(Settings { max_messages: 3, ..with_routes("a", &[("b", "b")]) });
+    for _ in 0..3 {
+        a.accept(draft(&["b"]));
+    }
+    let refusal = a.submit(draft(&["b"])).unwrap_err();
+    assert_eq!((refusal.reason, refusal.status()), (Reason::Full, 503));
+    assert!(refusal.line.contains("the outbox of node 'a' has all 3 messages"), "{refusal}");
+    let (attempt, ..) = a.sent[0];
+    a.end(attempt, Sent::Taken);
+    a.accept(draft(&["b"]));
+    let mut b = Node::new(Settings { max_messages: 2, ..with_routes("b", &[("a", "a")]) });
+    let named = |id: &str| transfer(Message { id: id.into(), ..message("x") }, &[], &[]);
+    b.receive(named("1")).unwrap();
+    b.receive(named("2")).unwrap();
+    assert_eq!(b.receive(named("3")).unwrap_err().reason, Reason::Full);
+    b.input(Input::MarkRead { token: 0, id: "1".into() });
+    b.receive(named("3")).unwrap();
+    assert!(b.machine.find_arrived("1").is_none());
+    // What made room is known all the same.
+    b.receive(named("1")).unwrap();
+    assert_eq!(b.machine.inbox(0).count(), 2);
+    b.at(START + 700 * S);
+    assert_eq!(b.receive(named("1")).unwrap_err().reason, Reason::Expired);
+}
+
+#[test]
+fn a_node_that_is_restored_is_the_one_that_was_killed() {
+    let mut a = Node::of("a", &[("b", "b"), ("c", "b")]);
+    a.accept(draft(&["b", "a"]));
+    a.accept(draft(&["c"]));
+    let (attempt, ..) = a.sent[1];
+    a.end(attempt, Sent::Taken);
+    let other = Message { originator: "c".into(), id: "c-1".into(), ..message("x") };
+    a.receive(transfer(other, &["b"], &[])).unwrap();
+    let mut again = Node::of("a", &[("b", "b"), ("c", "b")]);
+    again.machine.restore(START + S, a.changes.clone());
+    again.at(START + S);
+    let stages = |node: &Node| -> Vec<(String, BTreeMap<Arc<str>, Progress>)> {
+        let entries = node.machine.outbox(0);
+        entries.map(|entry| (entry.message.id.to_string(), entry.recipients.clone())).collect()
+    };
+    assert_eq!(stages(&a), stages(&again));
+    let inbox = |node: &Node| node.machine.inbox(0).cloned().collect::<Vec<_>>();
+    assert_eq!(inbox(&a), inbox(&again));
+    assert_eq!(a.machine.sizes().receipts, again.machine.sizes().receipts);
+    assert_eq!(again.sent.len(), 2, "the message to b and the receipt to c are sent again");
+    let ids = |node: &mut Node| node.accept(draft(&["b"]));
+    let old: Vec<String> = stages(&a).into_iter().map(|(id, _)| id).collect();
+    assert!(!old.contains(&ids(&mut again).to_string()));
+}
+
+#[test]
+fn a_message_taken_out_of_the_inbox_does_not_come_again() {
+    let mut b = Node::of("b", &[("a", "a")]);
+    b.receive(transfer(message("x"), &[], &[])).unwrap();
+    b.input(Input::Remove { token: 0, id: "a-1".into() });
+    assert_eq!(b.answers.pop(), Some(Ok(Reply::Done)));
+    b.receive(transfer(message("x"), &[], &[])).unwrap();
+    assert_eq!((b.machine.inbox(0).count(), b.events.len()), (0, 1));
+    b.input(Input::Remove { token: 0, id: "a-1".into() });
+    assert_eq!(b.answers.pop().unwrap().unwrap_err().reason, Reason::Unknown);
+}

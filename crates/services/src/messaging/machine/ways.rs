@@ -1,0 +1,192 @@
+//! What a node's settings say of a message: whom it is for, by which way it goes, whether it may.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Outgoing, Retry, Settings, Stage};
+use crate::messaging::message::{
+    DEFAULT_VALIDITY, Delivery, MAX_HOPS, MAX_RECIPIENTS, MAX_VALIDITY_S, Message, Transfer, Wanted,
+};
+use crate::messaging::refusal::{Reason, Refusal, shown};
+use crate::messaging::signing::Keys;
+
+/// How far ahead of this node's clock a message's time may be: clocks differ, not by more.
+pub(super) const MAX_AHEAD: Duration = Duration::from_secs(3600);
+/// Most names that a refusal lists.
+const MAX_NAMES: usize = 12;
+
+impl Settings {
+    /// A node that reaches its neighbours itself, with the usual times and bounds: no groups, no
+    /// keys, 4 requests at once to a node, 100,000 messages.
+    #[must_use]
+    pub fn new(node: &str, neighbours: &[&str]) -> Self {
+        Self {
+            node: node.into(),
+            routes: neighbours.iter().map(|name| ((*name).into(), (*name).into())).collect(),
+            groups: BTreeMap::new(),
+            keys: Keys::default(),
+            retry: Retry {
+                first: Duration::from_secs(1),
+                longest: Duration::from_secs(30),
+                window: 4,
+            },
+            attempt_timeout: Duration::from_secs(30),
+            resend: Duration::from_secs(600),
+            retention: Duration::from_secs(86_400),
+            validity: DEFAULT_VALIDITY,
+            max_messages: 100_000,
+            seed: 0,
+        }
+    }
+
+    /// The nodes that addressees stand for.
+    pub(super) fn recipients(&self, addressees: &[String]) -> Result<BTreeSet<Arc<str>>, Refusal> {
+        let node = &self.node;
+        let mut recipients = BTreeSet::new();
+        for addressee in addressees {
+            if **addressee == **node {
+                recipients.insert(node.clone());
+            } else if let Some((name, _)) = self.routes.get_key_value(&**addressee) {
+                recipients.insert(name.clone());
+            } else if let Some(members) = self.groups.get(addressee) {
+                // Who writes to a group that he is in has the message.
+                recipients.extend(members.iter().filter(|member| *member != node).cloned());
+            } else {
+                return Err(self.unknown(addressee));
+            }
+        }
+        if recipients.is_empty() {
+            let line = "the addressees are groups of nobody but this node; name another";
+            return Err(Refusal::malformed(line));
+        }
+        if recipients.len() > MAX_RECIPIENTS {
+            let count = recipients.len();
+            let line = format!("{count} recipients are over the limit of {MAX_RECIPIENTS}");
+            return Err(Refusal::new(Reason::TooLarge, line));
+        }
+        Ok(recipients)
+    }
+
+    pub(super) fn unknown(&self, addressee: &str) -> Refusal {
+        let nodes = self.routes.keys().map(|name| &**name);
+        let groups = self.groups.keys().map(String::as_str);
+        let mut names: Vec<&str> = nodes.chain(groups).take(MAX_NAMES + 1).collect();
+        if names.len() > MAX_NAMES {
+            names.truncate(MAX_NAMES);
+            names.push("…");
+        }
+        let line = format!(
+            "addressee '{}' does not exist at node '{}'; it knows {}",
+            shown(addressee),
+            self.node,
+            if names.is_empty() { "no other node".to_owned() } else { names.join(", ") }
+        );
+        Refusal::new(Reason::Unknown, line)
+    }
+
+    /// Refuses a message whose validity is over, or begins too late.
+    pub(super) fn check_time(&self, now: Duration, message: &Message) -> Result<(), Refusal> {
+        let (id, deadline) = (shown(&message.id), message.deadline());
+        let text = crate::messaging::time::format;
+        if message.validity > Duration::from_secs(MAX_VALIDITY_S) {
+            let line = format!("message '{id}' is valid for over {MAX_VALIDITY_S} s; say less");
+            return Err(Refusal::malformed(line));
+        }
+        if deadline <= now {
+            let line = format!(
+                "the validity of message '{id}' ended at {}, and it is {}; write it anew",
+                text(deadline),
+                text(now)
+            );
+            return Err(Refusal::new(Reason::Expired, line));
+        }
+        if message.time > now + MAX_AHEAD {
+            let line = format!(
+                "the time of message '{id}', {}, is over an hour ahead of {}; correct the clock",
+                text(message.time),
+                text(now)
+            );
+            return Err(Refusal::malformed(line));
+        }
+        Ok(())
+    }
+
+    pub(super) fn full(&self, what: &str, remedy: &str) -> Refusal {
+        let (node, max) = (&self.node, self.max_messages);
+        let line = format!("the {what} of node '{node}' has all {max} messages; {remedy}");
+        Refusal::new(Reason::Full, line)
+    }
+
+    pub(super) fn was_at(&self, node: &str, first: &str, hops: &[String]) -> bool {
+        node == first || hops.iter().any(|hop| hop == node)
+    }
+
+    /// Refuses what was here before, or has passed too many nodes.
+    pub(super) fn check_way(
+        &self,
+        what: &str,
+        id: &str,
+        first: &str,
+        hops: &[String],
+    ) -> Result<(), Refusal> {
+        let way = || {
+            let nodes: Vec<String> =
+                std::iter::once(first).chain(hops.iter().map(String::as_str)).map(shown).collect();
+            nodes.join(" > ")
+        };
+        let node = &self.node;
+        let id = shown(id);
+        if self.was_at(node, first, hops) {
+            let line = format!("{what} '{id}' was at '{node}' before: {}; correct via", way());
+            return Err(Refusal::new(Reason::Loop, line));
+        }
+        if hops.len() >= MAX_HOPS {
+            let line = format!("{what} '{id}' has passed the limit of {MAX_HOPS} nodes: {}", way());
+            return Err(Refusal::new(Reason::Loop, line));
+        }
+        Ok(())
+    }
+
+    pub(super) fn not_here(&self, id: &str) -> Refusal {
+        let line = format!("no message '{}' in the inbox of '{}'", shown(id), self.node);
+        Refusal::new(Reason::Unknown, line)
+    }
+
+    /// Recipients of a message that wait and are reached by a node.
+    pub(super) fn waiting_by(&self, entry: &Outgoing, peer: &Arc<str>) -> Vec<Arc<str>> {
+        let recipients = entry.recipients.iter();
+        let waiting = recipients.filter(|(_, progress)| progress.stage == Stage::Waiting);
+        let by_peer = waiting.filter(|(node, _)| self.routes.get(*node) == Some(peer));
+        by_peer.map(|(node, _)| node.clone()).collect()
+    }
+
+    pub(super) fn transfer(
+        &self,
+        entry: &Outgoing,
+        peer: &Arc<str>,
+        recipients: &[Arc<str>],
+    ) -> Transfer {
+        let mut hops = entry.hops.clone();
+        if !self.is_own(entry) {
+            hops.push(self.node.to_string());
+        }
+        let is_for_peer_alone = matches!(recipients, [only] if only == peer);
+        let recipients = match is_for_peer_alone {
+            true => Vec::new(),
+            false => recipients.iter().map(ToString::to_string).collect(),
+        };
+        Transfer { message: entry.message.clone(), hops, recipients }
+    }
+
+    pub(super) fn is_resent(&self, entry: &Outgoing) -> bool {
+        let message = &entry.message;
+        self.is_own(entry)
+            && message.delivery == Delivery::Reliable
+            && message.receipt != Wanted::Nothing
+    }
+
+    pub(super) fn is_own(&self, entry: &Outgoing) -> bool {
+        entry.message.originator == self.node
+    }
+}

@@ -1,0 +1,26 @@
+//! The military messaging service of IST-150: an instance on every node, which takes messages of
+//! its clients, delivers them to the nodes of their addressees, and keeps what was delivered to it.
+//!
+//! [`Message`] and [`Receipt`] are what nodes tell each other, [`Form`] how that is written, and
+//! [`machine`] what a node does.
+
+pub mod client;
+mod config;
+mod fields;
+mod forms;
+pub mod machine;
+mod message;
+mod receipt;
+mod refusal;
+mod server;
+mod signing;
+mod store;
+mod time;
+
+pub use config::{Config, Peer, Way};
+pub use forms::Form;
+pub use message::{Delivery, Draft, Message, Precedence, Transfer, Wanted};
+pub use receipt::{Outcome, Receipt, Returning};
+pub use refusal::{Reason, Refusal};
+pub use server::Server;
+pub use signing::Keys;

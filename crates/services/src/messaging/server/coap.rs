@@ -1,0 +1,360 @@
+//! Other nodes over CoAP and UDP (RFC 7252): one socket for requests that come and that go. The
+//! machine is that of `proto`; bodies of any size go in blocks.
+//!
+//! What the answer's payload begins with is the node's name, by which who asks knows that a node
+//! has answered, and which; of a refusal its line follows.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use proto::coap::machine::{Input, Output, Settings};
+use proto::coap::transfer::Transfers;
+use proto::coap::{Code, Content, format, option};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::net::UdpSocket;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::owner::Handle;
+use crate::Error;
+use crate::messaging::forms::Form;
+use crate::messaging::machine::{self, Sent};
+use crate::messaging::message::Transfer;
+use crate::messaging::receipt::Returning;
+use crate::messaging::refusal::{Reason, Refusal, shown};
+
+/// Largest datagram that is read, in bytes.
+const MAX_DATAGRAM_BYTES: usize = 64 * 1024;
+/// Most requests that wait for the task.
+const MAX_CALLS: usize = 256;
+/// Pause after a socket could not be read.
+const RECEIVE_PAUSE: Duration = Duration::from_millis(10);
+/// Between name and line of a refusal.
+const BETWEEN: &str = ": ";
+
+/// A request to a node.
+struct Call {
+    peer: SocketAddr,
+    content: Content,
+    is_confirmable: bool,
+    within: Duration,
+    tell: oneshot::Sender<Result<Content, String>>,
+}
+
+/// A way to the task.
+#[derive(Clone, Debug)]
+pub(super) struct Caller(mpsc::Sender<Call>);
+
+/// A socket of CoAP that is bound.
+pub(super) struct Face {
+    socket: UdpSocket,
+    calls: mpsc::Receiver<Call>,
+    seed: [u64; 2],
+}
+
+/// Binds the socket.
+pub(super) async fn bind(address: SocketAddr) -> Result<(Face, Caller, SocketAddr), Error> {
+    let refused = |error: std::io::Error| {
+        let remedy = "choose another address or port (0: any)";
+        Error::Caller(format!("cannot listen on {address} (UDP): {error}; {remedy}"))
+    };
+    let socket = UdpSocket::bind(address).await.map_err(refused)?;
+    let address = socket.local_addr().map_err(refused)?;
+    let mut bytes = [0; 16];
+    let no_chance = |_| Error::Caller("the system has no random numbers".to_owned());
+    SystemRandom::new().fill(&mut bytes).map_err(no_chance)?;
+    let (high, low) = bytes.split_at(8);
+    let word = |half: &[u8]| half.iter().fold(0, |word: u64, byte| word << 8 | u64::from(*byte));
+    let (sender, calls) = mpsc::channel(MAX_CALLS);
+    Ok((Face { socket, calls, seed: [word(high), word(low)] }, Caller(sender), address))
+}
+
+impl Caller {
+    /// Gives bytes to a node; what came of it.
+    pub(super) async fn deliver(
+        &self,
+        node: &str,
+        peer: SocketAddr,
+        path: &str,
+        (form, bytes): (Form, Bytes),
+        (is_confirmable, within): (bool, Duration),
+    ) -> Sent {
+        let content = Content::new(Code::POST)
+            .with(option::URI_PATH, path.trim_start_matches('/').as_bytes())
+            .with_uint(option::CONTENT_FORMAT, number(form).into())
+            .with_payload(bytes);
+        let (tell, answer) = oneshot::channel();
+        let call = Call { peer, content, is_confirmable, within, tell };
+        if self.0.send(call).await.is_err() {
+            return Sent::Failed("this node stops".to_owned());
+        }
+        match answer.await {
+            Ok(Ok(content)) => outcome(node, &content),
+            Ok(Err(line)) => Sent::Failed(line),
+            Err(_) => Sent::Failed("this node stops".to_owned()),
+        }
+    }
+}
+
+/// What an answer means.
+fn outcome(node: &str, content: &Content) -> Sent {
+    let (code, text) = (content.code, String::from_utf8_lossy(&content.payload));
+    let (name, line) = text.split_once(BETWEEN).unwrap_or((&text, ""));
+    let coded = format!("{}.{:02}", code.class(), code.detail());
+    if name != node {
+        return Sent::Failed(format!("{coded} of somebody else: {}", shown(&text)));
+    }
+    let is_final = match code {
+        Code::REQUEST_ENTITY_INCOMPLETE | Code::TOO_MANY_REQUESTS => false,
+        Code::HOP_LIMIT_REACHED => true,
+        _ => code.class() == 4,
+    };
+    match (code.is_success(), is_final) {
+        (true, _) => Sent::Taken,
+        (false, true) => Sent::Refused(line.replace(['\r', '\n'], " ")),
+        (false, false) => Sent::Failed(format!("{coded}: {}", shown(line))),
+    }
+}
+
+/// The format of a form (RFC 7252 §12.3, RFC 8949 §9.6).
+fn number(form: Form) -> u16 {
+    match form {
+        Form::Json => format::JSON,
+        Form::Xml => format::XML,
+        Form::Cbor => format::CBOR,
+        Form::Exi => format::EXI,
+    }
+}
+
+/// The code that says a refusal.
+fn code(reason: Reason) -> Code {
+    match reason {
+        Reason::Malformed => Code::BAD_REQUEST,
+        Reason::Forged => Code::FORBIDDEN,
+        Reason::Unknown => Code::NOT_FOUND,
+        Reason::Method => Code::METHOD_NOT_ALLOWED,
+        Reason::NotAcceptable => Code::NOT_ACCEPTABLE,
+        Reason::Late => Code::REQUEST_ENTITY_INCOMPLETE,
+        Reason::Conflict => Code::CONFLICT,
+        Reason::TooLarge => Code::REQUEST_ENTITY_TOO_LARGE,
+        Reason::Unsupported => Code::UNSUPPORTED_CONTENT_FORMAT,
+        Reason::Expired => Code::UNPROCESSABLE_ENTITY,
+        Reason::Full => Code::SERVICE_UNAVAILABLE,
+        Reason::Loop => Code::HOP_LIMIT_REACHED,
+    }
+}
+
+/// The task that owns the endpoint.
+struct Task {
+    socket: UdpSocket,
+    transfers: Transfers<SocketAddr>,
+    began: Instant,
+    wake_at: Option<Duration>,
+    handle: Handle,
+    /// Who waits for answers, and until when.
+    waiting: BTreeMap<u64, (Duration, oneshot::Sender<Result<Content, String>>)>,
+    last_request: u64,
+    answered: mpsc::Sender<(u64, Content)>,
+}
+
+impl Face {
+    /// Serves nodes and makes requests until it is to stop.
+    pub(super) async fn run(self, handle: Handle, mut stopping: watch::Receiver<bool>) {
+        let Self { socket, mut calls, seed } = self;
+        // Answers are shorter than the requests, so that nobody is flooded with them.
+        let settings = Settings { seed, is_challenging: false, rate_bps: None };
+        let (answered, mut answers) = mpsc::channel(MAX_CALLS);
+        let mut task = Task {
+            socket,
+            transfers: Transfers::new(&settings),
+            began: Instant::now(),
+            wake_at: None,
+            handle,
+            waiting: BTreeMap::new(),
+            last_request: 0,
+            answered,
+        };
+        let mut room = vec![0; MAX_DATAGRAM_BYTES];
+        loop {
+            let due = task.due();
+            let wake = async {
+                match due {
+                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                true = super::ended(&mut stopping) => return,
+                Some((exchange, content)) = answers.recv() => {
+                    task.input(Input::Respond { exchange, content });
+                }
+                came = task.socket.recv_from(&mut room) => match came {
+                    Ok((length, peer)) => {
+                        let bytes = Bytes::copy_from_slice(room.get(..length).unwrap_or_default());
+                        task.input(Input::Datagram { peer, bytes, is_group: false });
+                    }
+                    // Such as that nothing listens where a datagram went.
+                    Err(error) => {
+                        tracing::debug!(%error, "receiving failed");
+                        tokio::time::sleep(RECEIVE_PAUSE).await;
+                    }
+                },
+                Some(call) = calls.recv() => task.call(call),
+                () = wake => task.expire(),
+            }
+        }
+    }
+}
+
+impl Task {
+    fn due(&self) -> Option<Instant> {
+        let waits = self.waiting.values().map(|(until, _)| *until);
+        let due = waits.chain(self.wake_at).min()?;
+        Some(self.began + due)
+    }
+
+    fn call(&mut self, call: Call) {
+        self.last_request += 1;
+        let request = self.last_request;
+        let until = self.began.elapsed() + call.within;
+        self.waiting.insert(request, (until, call.tell));
+        let Call { peer, content, is_confirmable, .. } = call;
+        self.input(Input::Request { request, peer, content, is_confirmable });
+    }
+
+    /// Requests that took too long are of no use any more.
+    fn expire(&mut self) {
+        let now = self.began.elapsed();
+        let over = self.waiting.extract_if(.., |_, (until, _)| *until <= now);
+        let over: Vec<_> = over.collect();
+        for (request, (_, tell)) in over {
+            let _ = tell.send(Err("no answer in time".to_owned()));
+            self.input(Input::Cancel { request });
+        }
+        self.input(Input::Wake);
+    }
+
+    fn input(&mut self, input: Input<SocketAddr>) {
+        self.wake_at = self.wake_at.filter(|at| *at > self.began.elapsed());
+        self.transfers.handle_input(self.began.elapsed(), input);
+        while let Some(output) = self.transfers.poll_output() {
+            match output {
+                Output::Datagram { peer, bytes } => {
+                    // One that does not leave is lost, as any other may be.
+                    if let Err(error) = self.socket.try_send_to(&bytes, peer) {
+                        tracing::debug!(%peer, %error, "sending failed");
+                    }
+                }
+                Output::Request { exchange, content, .. } => {
+                    let (handle, answered) = (self.handle.clone(), self.answered.clone());
+                    tokio::spawn(async move {
+                        let content = answer(&handle, &content).await;
+                        let _ = answered.send((exchange, content)).await;
+                    });
+                }
+                Output::Response { request, content, .. } => self.tell(request, Ok(content)),
+                Output::Failed { request, reason } => {
+                    self.tell(request, Err(format!("no answer: {reason:?}")));
+                }
+                Output::Suppressed { .. } | Output::Alive { .. } | Output::Ended { .. } => {}
+                Output::WakeAt(at) => self.wake_at = Some(at),
+            }
+        }
+    }
+
+    fn tell(&mut self, request: u64, answer: Result<Content, String>) {
+        if let Some((_, tell)) = self.waiting.remove(&request) {
+            let _ = tell.send(answer);
+        }
+    }
+}
+
+/// The answer to a request of another node.
+async fn answer(handle: &Handle, request: &Content) -> Content {
+    let done = take(handle, request).await;
+    let node: &Arc<str> = &handle.node;
+    match done {
+        Ok(()) => Content::new(Code::CHANGED).with_payload(node.as_bytes().to_vec()),
+        Err(refusal) => {
+            let line = format!("{node}{BETWEEN}{refusal}");
+            Content::new(code(refusal.reason)).with_payload(line.into_bytes())
+        }
+    }
+}
+
+async fn take(handle: &Handle, request: &Content) -> Result<(), Refusal> {
+    let path: Vec<&[u8]> = request.all(option::URI_PATH).collect();
+    let is_transfer = match path[..] {
+        [b"transfers"] => true,
+        [b"receipts"] => false,
+        _ => return Err(Refusal::new(Reason::Unknown, "there are /transfers and /receipts")),
+    };
+    if request.code != Code::POST {
+        return Err(Refusal::new(Reason::Method, "only POST"));
+    }
+    let given = request.uint(option::CONTENT_FORMAT);
+    let form = Form::ALL.into_iter().find(|form| Some(number(*form).into()) == given);
+    let form = form.ok_or_else(|| {
+        let line = "the Content-Format is none of 50 (JSON), 41 (XML), 60 (CBOR), 47 (EXI)";
+        Refusal::new(Reason::Unsupported, line)
+    })?;
+    let done = if is_transfer {
+        let transfer = Transfer::decode(form, &request.payload)?;
+        handle.input(|token| machine::Input::Transfer { token, transfer }).await
+    } else {
+        let returning = Returning::decode(form, &request.payload)?;
+        handle.input(|token| machine::Input::Receipt { token, returning }).await
+    };
+    done.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_node_itself_takes_or_refuses() {
+        let of = |code, payload: &str| {
+            outcome("b", &Content::new(code).with_payload(payload.as_bytes().to_vec()))
+        };
+        assert_eq!(of(Code::CHANGED, "b"), Sent::Taken);
+        for code in [Code::BAD_REQUEST, Code::FORBIDDEN, Code::HOP_LIMIT_REACHED] {
+            assert_eq!(of(code, "b: why"), Sent::Refused("why".to_owned()));
+        }
+        for (code, payload) in [
+            (Code::CHANGED, ""),
+            (Code::CHANGED, "c"),
+            (Code::NOT_FOUND, ""),
+            (Code::NOT_FOUND, "c: why"),
+            (Code::SERVICE_UNAVAILABLE, "b: full"),
+            (Code::REQUEST_ENTITY_INCOMPLETE, "b: late"),
+        ] {
+            assert!(matches!(of(code, payload), Sent::Failed(_)), "{code:?} {payload}");
+        }
+    }
+
+    #[test]
+    fn a_code_says_what_the_status_of_http_says() {
+        for reason in [
+            Reason::Malformed,
+            Reason::Forged,
+            Reason::Unknown,
+            Reason::Method,
+            Reason::NotAcceptable,
+            Reason::Late,
+            Reason::Conflict,
+            Reason::TooLarge,
+            Reason::Unsupported,
+            Reason::Expired,
+            Reason::Full,
+            Reason::Loop,
+        ] {
+            let status = Refusal::new(reason, "").status();
+            let code = code(reason);
+            assert_eq!(u16::from(code.class()) * 100 + u16::from(code.detail()), status);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The task that owns the machine: every input goes through it, and it does what the machine says.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::sync::mpsc::{
+    Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel,
+};
+use tokio::sync::{oneshot, watch};
+
+use super::coap::Caller;
+use super::deliver::Deliverer;
+use super::events::{Events, Subscription};
+use crate::Error;
+use crate::messaging::config::Config;
+use crate::messaging::machine::{Input, Machine, Output, Reply, Sent, Ticket, Token};
+use crate::messaging::refusal::{Reason, Refusal};
+use crate::messaging::store::{Opened, Store};
+
+/// Most requests that wait to be looked at.
+const MAX_COMMANDS: usize = 1024;
+/// How long an answer may wait for the disk.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
+/// How often subscribers get a sign of life.
+const LIFE_INTERVAL: Duration = Duration::from_secs(15);
+/// How long the disk is waited for in the end.
+const LAST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// An answer of the machine.
+type Answer = Result<Reply, Refusal>;
+/// Something that is read of the machine.
+type Look = Box<dyn FnOnce(&Machine) + Send>;
+/// An input that has a token.
+type Make = Box<dyn FnOnce(Token) -> Input + Send>;
+
+/// What requests ask of the owner.
+enum Command {
+    Input(Make, oneshot::Sender<Answer>),
+    Look(Look),
+    Subscribe(u64, oneshot::Sender<Option<Subscription>>),
+}
+
+/// What requests have of the owner.
+#[derive(Clone)]
+pub(super) struct Handle {
+    commands: Sender<Command>,
+    /// The name of this node.
+    pub(super) node: Arc<str>,
+    /// What clients are told of the node, and of no message.
+    pub(super) about: Arc<serde_json::Value>,
+}
+
+impl Handle {
+    /// Gives an input to the machine; its answer.
+    pub(super) async fn input(&self, make: impl FnOnce(Token) -> Input + Send + 'static) -> Answer {
+        let (tell, answer) = oneshot::channel();
+        let sent = self.commands.send(Command::Input(Box::new(make), tell)).await;
+        sent.map_err(|_| stopped())?;
+        match tokio::time::timeout(ANSWER_PATIENCE, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(stopped()),
+            Err(_) => {
+                let line = "the disk does not take it; free some room, and send it again";
+                Err(Refusal::new(Reason::Full, line))
+            }
+        }
+    }
+
+    /// Reads something of the machine.
+    pub(super) async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Machine) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let (tell, answer) = oneshot::channel();
+        let look = Box::new(move |machine: &Machine| drop(tell.send(look(machine))));
+        self.commands.send(Command::Look(look)).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())
+    }
+
+    /// The events from now on, and of the inbox those after a number.
+    pub(super) async fn subscribe(&self, after: u64) -> Result<Subscription, Refusal> {
+        let (tell, answer) = oneshot::channel();
+        let sent = self.commands.send(Command::Subscribe(after, tell)).await;
+        sent.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?.ok_or_else(|| {
+            let line = "there are as many subscribers as there may be; let one end";
+            Refusal::new(Reason::Full, line)
+        })
+    }
+}
+
+fn stopped() -> Refusal {
+    Refusal::new(Reason::Full, "this node stops; send it again when it has started")
+}
+
+fn mixed(seed: u64, byte: u8) -> u64 {
+    seed.wrapping_mul(31).wrapping_add(byte.into())
+}
+
+/// See the module.
+pub(super) struct Owner {
+    machine: Machine,
+    store: Store,
+    written: UnboundedReceiver<Ticket>,
+    commands: Receiver<Command>,
+    sent: UnboundedReceiver<(u64, Sent)>,
+    tell_sent: UnboundedSender<(u64, Sent)>,
+    deliverer: Arc<Deliverer>,
+    answers: BTreeMap<Token, oneshot::Sender<Answer>>,
+    events: Events,
+    last_token: Token,
+    /// Batches that are not on the disk yet.
+    writing: usize,
+    wake_at: Option<Duration>,
+    started: Instant,
+    started_at: Duration,
+}
+
+impl Owner {
+    /// A node as it is configured, with what its store has.
+    pub(super) fn open(config: &Config, coap: Option<Caller>) -> Result<(Self, Handle), Error> {
+        let mut settings = config.settings.clone();
+        let started_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let started_at = started_at.unwrap_or_default();
+        // Nodes that start together should not try together.
+        settings.seed = settings.node.bytes().fold(started_at.subsec_nanos().into(), mixed);
+        let node = settings.node.clone();
+        let about = serde_json::json!({
+            "node": &*node,
+            "nodes": settings.routes.keys().map(|name| &**name).collect::<Vec<_>>(),
+            "groups": settings.groups.iter().map(|(name, members)| {
+                let members: Vec<&str> = members.iter().map(|member| &**member).collect();
+                (name.clone(), members.into())
+            }).collect::<serde_json::Map<_, _>>(),
+            "validity_s": settings.validity.as_secs(),
+        });
+        let Opened { store, changes, done } = Store::open(&config.store, &node)?;
+        let mut machine = Machine::new(settings);
+        machine.restore(started_at, changes);
+        let sizes = machine.sizes();
+        tracing::info!(inbox = sizes.inbox, outbox = sizes.outbox, "the store was read");
+        let (sender, commands) = channel(MAX_COMMANDS);
+        // bound: requests to nodes at once, of which each node has its window.
+        let (tell_sent, sent) = unbounded_channel();
+        let owner = Self {
+            machine,
+            store,
+            written: done,
+            commands,
+            sent,
+            tell_sent,
+            deliverer: Arc::new(Deliverer::new(config, coap)),
+            answers: BTreeMap::new(),
+            events: Events::default(),
+            last_token: 0,
+            writing: 0,
+            wake_at: None,
+            started: Instant::now(),
+            started_at,
+        };
+        Ok((owner, Handle { commands: sender, node, about: Arc::new(about) }))
+    }
+
+    /// The time since 1970, which never goes back.
+    fn now(&self) -> Duration {
+        self.started_at + self.started.elapsed()
+    }
+
+    /// Runs the machine until it is to stop and the disk has what was given to it.
+    pub(super) async fn run(mut self, mut stopping: watch::Receiver<bool>) {
+        self.input(Input::Wake);
+        let mut life = tokio::time::interval(LIFE_INTERVAL);
+        loop {
+            let pause = self.wake_at.map(|at| at.saturating_sub(self.now()));
+            let wake = tokio::time::sleep(pause.unwrap_or(LIFE_INTERVAL));
+            tokio::select! {
+                biased;
+                Some(ticket) = self.written.recv() => self.persisted(ticket),
+                Some((attempt, outcome)) = self.sent.recv() => {
+                    self.input(Input::Sent { attempt, outcome });
+                }
+                command = self.commands.recv() => match command {
+                    Some(command) => self.command(command),
+                    None => break,
+                },
+                _ = stopping.wait_for(|stopping| *stopping) => break,
+                _ = life.tick() => self.events.life(),
+                () = wake => self.input(Input::Wake),
+            }
+        }
+        self.finish().await;
+    }
+
+    /// Answers what is accepted already, and waits for the disk.
+    async fn finish(mut self) {
+        self.events.end();
+        let last = async {
+            while self.writing > 0 {
+                let Some(ticket) = self.written.recv().await else { break };
+                self.persisted(ticket);
+            }
+        };
+        if tokio::time::timeout(LAST_PATIENCE, last).await.is_err() {
+            tracing::warn!("stopped before the disk had everything");
+        }
+        self.store.finish().await;
+    }
+
+    fn persisted(&mut self, ticket: Ticket) {
+        self.writing = self.writing.saturating_sub(1);
+        self.input(Input::Persisted { ticket });
+    }
+
+    fn command(&mut self, command: Command) {
+        match command {
+            Command::Input(make, tell) => {
+                self.last_token += 1;
+                self.answers.insert(self.last_token, tell);
+                self.input(make(self.last_token));
+            }
+            Command::Look(look) => look(&self.machine),
+            Command::Subscribe(after, tell) => {
+                let _ = tell.send(self.events.subscribe(after, &self.machine));
+            }
+        }
+    }
+
+    fn input(&mut self, input: Input) {
+        let now = self.now();
+        self.machine.handle_input(now, input);
+        while let Some(output) = self.machine.poll_output() {
+            match output {
+                Output::Answer { token, answer } => {
+                    if let Some(tell) = self.answers.remove(&token) {
+                        // Who asked may have gone.
+                        let _ = tell.send(answer);
+                    }
+                }
+                Output::Send { attempt, peer, parcel, within } => {
+                    let (deliverer, tell) = (self.deliverer.clone(), self.tell_sent.clone());
+                    tokio::spawn(async move {
+                        let outcome = deliverer.deliver(&peer, &parcel, within).await;
+                        if let Sent::Failed(reason) | Sent::Refused(reason) = &outcome {
+                            tracing::info!(%peer, reason, "not delivered");
+                        }
+                        let _ = tell.send((attempt, outcome));
+                    });
+                }
+                Output::Persist { ticket, changes } => {
+                    self.writing += 1;
+                    self.store.write(ticket, changes);
+                }
+                Output::Event(event) => self.events.publish(&event),
+                Output::WakeAt(at) => self.wake_at = at,
+            }
+        }
+    }
+}

@@ -1,0 +1,526 @@
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::http::{CDDL, JSON_SCHEMA, OPENAPI};
+use super::route::{Found, ROUTES, find};
+use super::{Face, Server};
+use crate::client::Target;
+use crate::messaging::config::{Config, Peer, Way};
+use crate::messaging::fields::{Kind, Layout};
+use crate::messaging::forms::{Form, MAX_DOCUMENT_BYTES, SCHEMA};
+use crate::messaging::machine::{Retry, Settings};
+use crate::messaging::message::MESSAGE;
+use crate::messaging::receipt::RECEIPT;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// A directory of its own that is removed in the end.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn scratch(name: &str) -> Scratch {
+    let name = format!("longwire-messaging-server-{name}-{}", std::process::id());
+    Scratch(std::env::temp_dir().join(name))
+}
+
+/// A node that runs.
+struct Node {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<()>,
+}
+
+fn config(node: &str, store: &Scratch, port: u16, peers: &[(&str, u16, Form)]) -> Config {
+    let (mut nodes, mut routes) = (BTreeMap::new(), BTreeMap::new());
+    for (name, port, form) in peers {
+        let url = Target::parse(&format!("http://127.0.0.1:{port}")).unwrap();
+        nodes.insert((*name).into(), Peer { way: Way::Http(url), form: *form });
+        routes.insert((*name).into(), (*name).into());
+    }
+    Config {
+        listen: SocketAddr::from(([127, 0, 0, 1], port)),
+        peers: None,
+        coap: None,
+        store: store.0.join(node),
+        proxy: None,
+        nodes,
+        settings: Settings {
+            routes,
+            retry: Retry { first: 50 * MS, longest: 200 * MS, window: 4 },
+            attempt_timeout: 5000 * MS,
+            resend: 60_000 * MS,
+            retention: 60_000 * MS,
+            validity: 60_000 * MS,
+            max_messages: 100,
+            ..Settings::new(node, &[])
+        },
+    }
+}
+
+async fn start(config: Config) -> Node {
+    let server = Server::bind(&config).await.unwrap();
+    let address = server.addresses()[0];
+    let (stop, stopped) = oneshot::channel();
+    let ended = tokio::spawn(server.run(async move { drop(stopped.await) }));
+    Node { address, stop, ended }
+}
+
+impl Node {
+    async fn end(self) {
+        let _ = self.stop.send(());
+        self.ended.await.unwrap();
+    }
+
+    /// A request as text; the status, the head and the content.
+    async fn ask(&self, method: &str, path: &str, fields: &str, content: &[u8]) -> Answer {
+        let length = content.len();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+             Content-Length: {length}\r\n{fields}\r\n"
+        );
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(&[head.as_bytes(), content].concat()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let head = String::from_utf8(answer[..end].to_vec()).unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head, content: answer[end + 4..].to_vec() }
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, "", b"").await
+    }
+
+    async fn post(&self, path: &str, content: &str) -> Answer {
+        self.ask("POST", path, "Content-Type: application/json\r\n", content.as_bytes()).await
+    }
+
+    /// Asks again and again until an answer is as it is wanted.
+    async fn until(&self, path: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        for _ in 0..1000 {
+            let answer = self.get(path).await;
+            if answer.status == 200 && is_wanted(&answer.json()) {
+                return answer.json();
+            }
+            // sleep: between two looks at what another task does.
+            tokio::time::sleep(10 * MS).await;
+        }
+        panic!("{path} is never as it should be: {}", self.get(path).await.text());
+    }
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    content: Vec<u8>,
+}
+
+impl Answer {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.content).into_owned()
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.content).unwrap_or_else(|_| panic!("{}", self.text()))
+    }
+}
+
+/// A port that nothing listens at now.
+async fn free_port() -> u16 {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn count(list: &Value) -> usize {
+    list["messages"].as_array().unwrap().len()
+}
+
+#[tokio::test]
+async fn a_message_goes_from_client_to_client_in_each_form() {
+    for form in Form::ALL {
+        let store = scratch(form.name());
+        let port = free_port().await;
+        let a = start(config("a", &store, 0, &[("b", port, form)])).await;
+        // b is not there yet: a tries again.
+        let draft = r#"{"addressees":["b"],"text":"Contact <north>","receipt":"read"}"#;
+        let accepted = a.post("/messages", draft).await;
+        assert_eq!(accepted.status, 201, "{}", accepted.text());
+        let id = accepted.json()["id"].as_str().unwrap().to_owned();
+        assert!(accepted.head.contains(&format!("location: /outbox/{id}")), "{}", accepted.head);
+        assert!(accepted.head.contains("longwire-node: a"), "{}", accepted.head);
+        let b = start(config("b", &store, port, &[("a", a.address.port(), form)])).await;
+        let inbox = b.until("/inbox", |inbox| count(inbox) == 1).await;
+        let message = &inbox["messages"][0]["message"];
+        assert_eq!(
+            (message["text"].as_str(), message["id"].as_str()),
+            (Some("Contact <north>"), Some(&*id))
+        );
+        let stage = |wanted: &'static str| {
+            move |status: &Value| status["recipients"]["b"]["stage"] == wanted
+        };
+        a.until(&format!("/outbox/{id}"), stage("delivered")).await;
+        // The message in the form that is asked for.
+        let accept = format!("Accept: {}\r\n", form.media_type());
+        let got = b.ask("GET", &format!("/inbox/{id}"), &accept, b"").await;
+        assert_eq!(got.status, 200);
+        let record = form.decode(&MESSAGE, &got.content).unwrap();
+        let transfer = crate::messaging::Transfer::of(record).unwrap();
+        assert_eq!(transfer.message.text, "Contact <north>");
+        // Read: the originator learns of it.
+        assert_eq!(b.post(&format!("/inbox/{id}/read"), "").await.status, 204);
+        a.until(&format!("/outbox/{id}"), stage("read")).await;
+        assert_eq!(count(&b.get("/inbox?unread=true").await.json()), 0);
+        assert_eq!(b.ask("DELETE", &format!("/inbox/{id}"), "", b"").await.status, 204);
+        assert_eq!(b.get(&format!("/inbox/{id}")).await.status, 404);
+        a.end().await;
+        b.end().await;
+    }
+}
+
+/// UDP on the way may lose datagrams: CoAP repeats them.
+#[tokio::test]
+async fn a_message_goes_over_coap_in_each_form() {
+    for form in Form::ALL {
+        let store = scratch(&format!("coap-{}", form.name()));
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let own = SocketAddr::from(([127, 0, 0, 1], 0));
+        let peer = socket.local_addr().unwrap();
+        drop(socket);
+        let mut of_b = config("b", &store, 0, &[]);
+        of_b.coap = Some(peer);
+        let b = start(of_b).await;
+        let mut of_a = config("a", &store, 0, &[]);
+        of_a.coap = Some(own);
+        of_a.nodes.insert("b".into(), Peer { way: Way::Coap(peer), form });
+        of_a.settings.routes.insert("b".into(), "b".into());
+        of_a.settings.routes.insert("z".into(), "b".into());
+        let a = start(of_a).await;
+        // The longest text goes in blocks.
+        for text in ["Contact".to_owned(), "<".repeat(32 * 1024)] {
+            let draft = format!(r#"{{"addressees":["b"],"text":"{text}"}}"#);
+            let id = a.post("/messages", &draft).await.json()["id"].as_str().unwrap().to_owned();
+            let is_there = |status: &Value| status["recipients"]["b"]["stage"] == "delivered";
+            a.until(&format!("/outbox/{id}"), is_there).await;
+            let got = b.get(&format!("/inbox/{id}")).await.json();
+            assert!(got["text"] == *text, "{}", form.name());
+        }
+        // b knows no z, and says so.
+        let lost = a.post("/messages", r#"{"addressees":["z"],"text":"x"}"#).await;
+        let id = lost.json()["id"].as_str().unwrap().to_owned();
+        let is_lost = |status: &Value| status["recipients"]["z"]["stage"] == "failed";
+        let status = a.until(&format!("/outbox/{id}"), is_lost).await;
+        let reason = status["recipients"]["z"]["reason"].as_str().unwrap();
+        assert!(reason.contains("addressee 'z' does not exist at node 'b'"), "{reason}");
+        a.end().await;
+        b.end().await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_accepted_is_there_after_a_restart() {
+    let store = scratch("restart");
+    let port = free_port().await;
+    let settings = || config("a", &store, 0, &[("b", port, Form::Json)]);
+    let a = start(settings()).await;
+    let accepted = a.post("/messages", r#"{"addressees":["a","b"],"text":"x"}"#).await;
+    let id = accepted.json()["id"].as_str().unwrap().to_owned();
+    a.end().await;
+    let a = start(settings()).await;
+    let status = a.get(&format!("/outbox/{id}")).await.json();
+    assert_eq!(status["recipients"]["a"]["stage"], "delivered");
+    assert_eq!(status["recipients"]["b"]["stage"], "waiting");
+    assert_eq!(count(&a.get("/inbox").await.json()), 1);
+    a.end().await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_refused_in_one_line() {
+    let store = scratch("refused");
+    let a = start(config("a", &store, 0, &[("b", 9, Form::Json)])).await;
+    let json = "Content-Type: application/json\r\n";
+    let good = r#"{"addressees":["b"],"text":"x"}"#;
+    let long = format!(r#"{{"addressees":["b"],"text":"{}"}}"#, "x".repeat(40_000));
+    let huge = " ".repeat(MAX_DOCUMENT_BYTES + 1);
+    let past = r#"{"addressees":["b"],"text":"x","time":"2020-01-01T00:00:00Z"}"#;
+    let forged = r#"{"addressees":["b"],"text":"x","originator":"b"}"#;
+    let looped = r#"{"id":"b-1","precedence":"flash","originator":"b","addressees":["a"],
+        "time":"2026-03-14T06:00:00Z","text":"x","hops":["c","a"]}"#;
+    let receipt = r#"{"message":"a-9","originator":"a","addressee":"b","outcome":"read",
+        "time":"TIME"}"#;
+    let now = crate::messaging::time::format(
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap(),
+    );
+    let receipt = receipt.replace("TIME", &now);
+    for (method, path, fields, content, status, words) in [
+        ("POST", "/messages", "Content-Type: text/csv\r\n", good, 415, "'text/csv' is not known"),
+        ("POST", "/messages", "", good, 415, "no Content-Type"),
+        ("POST", "/messages", json, "{", 400, "no JSON"),
+        (
+            "POST",
+            "/messages",
+            json,
+            r#"{"addressees":["x"],"text":"y"}"#,
+            404,
+            "'x' does not exist",
+        ),
+        ("POST", "/messages", json, &long, 413, "40000 bytes are over the limit of 32768"),
+        ("POST", "/messages", json, &huge, 413, "over the limit of 524288 bytes"),
+        ("POST", "/messages", json, past, 422, "ended at 2020-01-01T00:01:00Z"),
+        ("POST", "/messages", json, forged, 403, "originator 'b' is not this node"),
+        ("POST", "/transfers", json, good, 400, "field 'id' of a message is missing"),
+        ("POST", "/transfers", json, looped, 508, "was at 'a' before: b > c > a"),
+        ("POST", "/receipts", json, &receipt, 404, "no message 'a-9' of node 'a' is known"),
+        ("GET", "/inbox/b-1", "Accept: image/png\r\n", "", 406, "accept one of application/json"),
+        ("GET", "/inbox/b-1", "", "", 404, "no message 'b-1' in the inbox"),
+        ("GET", "/outbox/b-1", "", "", 404, "no message 'b-1' in the outbox"),
+        ("POST", "/inbox/b-1/read", json, "", 404, "no message 'b-1' in the inbox of 'a'"),
+        ("GET", "/inbox?limit=0", "", "", 400, "limit: '0' is not from 1 to 1000"),
+        ("GET", "/outbox?unread=true", "", "", 400, "parameter 'unread' is not known"),
+        ("GET", "/events?after=x", "", "", 400, "after: 'x' is no number"),
+        ("PUT", "/inbox", "", "", 405, "/inbox has only GET"),
+        ("GET", "/nothing", "", "", 404, "no resource '/nothing' here"),
+    ] {
+        let answer = a.ask(method, path, fields, content.as_bytes()).await;
+        let text = answer.text();
+        assert_eq!(answer.status, status, "{method} {path}: {text}");
+        assert!(text.contains(words) && text.trim_end().lines().count() == 1, "{path}: {text}");
+    }
+    let none = a.get("/outbox").await.json();
+    assert_eq!(count(&none), 0, "nothing that was refused is kept");
+    a.end().await;
+}
+
+#[tokio::test]
+async fn clients_and_nodes_have_faces_of_their_own() {
+    let store = scratch("faces");
+    let mut two = config("a", &store, 0, &[]);
+    two.peers = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let server = Server::bind(&two).await.unwrap();
+    let [clients, peers] = server.addresses()[..] else { panic!() };
+    let (stop, stopped) = oneshot::channel();
+    let ended = tokio::spawn(server.run(async move { drop(stopped.await) }));
+    let mut node = Node { address: peers, stop, ended };
+    assert_eq!(node.post("/messages", "{}").await.status, 404);
+    assert_eq!(node.post("/transfers", "{}").await.status, 400);
+    node.address = clients;
+    assert_eq!(node.post("/messages", "{}").await.status, 400);
+    assert_eq!(node.post("/transfers", "{}").await.status, 404);
+    assert_eq!(node.get("/schemas/messaging.xsd").await.text(), SCHEMA);
+    node.end().await;
+}
+
+#[tokio::test]
+async fn subscribers_get_what_was_and_what_comes() {
+    let store = scratch("events");
+    let a = start(config("a", &store, 0, &[])).await;
+    let send = |text: &str| format!(r#"{{"addressees":["a"],"text":"{text}"}}"#);
+    a.post("/messages", &send("one")).await;
+    let mut stream = TcpStream::connect(a.address).await.unwrap();
+    stream.write_all(b"GET /events?after=0 HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let mut seen = String::new();
+    let mut room = [0; 4096];
+    let mut is_sent = false;
+    while !(seen.contains("\"two\"") && seen.contains("event: status")) {
+        let count = stream.read(&mut room).await.unwrap();
+        assert!(count > 0, "{seen}");
+        seen.push_str(std::str::from_utf8(&room[..count]).unwrap());
+        if seen.contains("\"one\"") && !is_sent {
+            is_sent = true;
+            a.post("/messages", &send("two")).await;
+        }
+    }
+    assert!(seen.contains("content-type: text/event-stream"), "{seen}");
+    assert_eq!(seen.matches("event: message").count(), 2, "{seen}");
+    let ids: Vec<u64> = seen
+        .lines()
+        .filter_map(|line| line.strip_prefix("id: "))
+        .map(|id| id.parse().unwrap())
+        .collect();
+    assert!(ids.len() == 2 && ids[0] < ids[1], "{seen}");
+    // Who comes back says which he has.
+    let mut again = TcpStream::connect(a.address).await.unwrap();
+    let head = format!("GET /events HTTP/1.1\r\nHost: x\r\nLast-Event-ID: {}\r\n\r\n", ids[0]);
+    again.write_all(head.as_bytes()).await.unwrap();
+    let mut seen = String::new();
+    while !seen.contains("\"two\"") {
+        let count = again.read(&mut room).await.unwrap();
+        assert!(count > 0, "{seen}");
+        seen.push_str(std::str::from_utf8(&room[..count]).unwrap());
+    }
+    assert!(!seen.contains("\"one\""), "{seen}");
+    a.end().await;
+    // The end of the service ends the stream.
+    while stream.read(&mut room).await.unwrap() > 0 {}
+}
+
+#[test]
+fn routes_are_found_by_face_method_and_path() {
+    use super::route::Does;
+    let get = http::Method::GET;
+    assert_eq!(find(Face::Both, &get, "/inbox/a-1"), Found::Route(Does::ShowArrived, "a-1"));
+    assert_eq!(find(Face::Clients, &get, "/inbox/a/read"), Found::OtherMethods(vec!["POST"]));
+    let methods = Found::OtherMethods(vec!["GET", "DELETE"]);
+    assert_eq!(find(Face::Both, &http::Method::PUT, "/inbox/a"), methods);
+    for path in ["/inbox/", "/inbox/a/b", "/inboxes", "", "/inbox//read"] {
+        assert_eq!(find(Face::Both, &get, path), Found::Nothing, "{path}");
+    }
+    assert_eq!(find(Face::Peers, &get, "/inbox"), Found::Nothing);
+}
+
+/// The routes of the description are those of the service, with the same statuses' reasons.
+#[test]
+fn the_description_has_the_routes_of_the_service() {
+    let openapi: Value = serde_json::from_str(OPENAPI).unwrap();
+    let mut described = Vec::new();
+    for (path, methods) in openapi["paths"].as_object().unwrap() {
+        for (method, of) in methods.as_object().unwrap() {
+            if method == "parameters" {
+                continue;
+            }
+            described.push((method.to_uppercase(), path.clone()));
+            let wants_content = of.get("requestBody").is_some();
+            let types = of["requestBody"]["content"].as_object();
+            if let (true, Some(types)) = (wants_content, types) {
+                let types: Vec<&str> = types.keys().map(String::as_str).collect();
+                assert_eq!(types, Form::ALL.map(Form::media_type), "{path}");
+            }
+        }
+    }
+    let mut served: Vec<(String, String)> =
+        ROUTES.iter().map(|route| (route.method.to_owned(), route.path.to_owned())).collect();
+    described.sort();
+    served.sort();
+    assert_eq!(described, served);
+}
+
+/// Names and keys that a `$defs` of the JSON Schema has.
+fn defined(schema: &Value, name: &str) -> (Vec<String>, Vec<String>) {
+    let of = &schema["$defs"][name];
+    let properties = of["properties"].as_object().unwrap().keys().cloned().collect();
+    let required = of["required"].as_array().unwrap();
+    let required = required.iter().map(|name| name.as_str().unwrap().to_owned()).collect();
+    assert_eq!(of["additionalProperties"], false);
+    (properties, required)
+}
+
+#[test]
+fn the_json_schema_has_the_fields_of_the_documents() {
+    let schema: Value = serde_json::from_str(JSON_SCHEMA).unwrap();
+    for layout in [&MESSAGE, &RECEIPT] {
+        let (properties, required) = defined(&schema, layout.name);
+        let names: Vec<&str> = layout.fields.iter().map(|field| field.name).collect();
+        assert_eq!(properties, names);
+        let fields = layout.fields.iter().filter(|field| field.required);
+        assert_eq!(required, fields.map(|field| field.name).collect::<Vec<_>>());
+        for field in layout.fields {
+            let of = &schema["$defs"][layout.name]["properties"][field.name];
+            let of = match of["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
+                Some(name) if field.kind != Kind::Text => &schema["$defs"][name],
+                _ => of,
+            };
+            match field.kind {
+                Kind::Word(words) => assert_eq!(of["enum"], serde_json::json!(words)),
+                Kind::Number(max) => assert_eq!(of["maximum"], max),
+                Kind::Tokens(max) => assert_eq!(of["maxItems"], max),
+                Kind::Bytes(len) => {
+                    assert!(of["pattern"].as_str().unwrap().contains(&(2 * len).to_string()));
+                }
+                Kind::Time => assert_eq!(of["format"], "date-time"),
+                Kind::Token => assert!(of["pattern"].is_string()),
+                Kind::Pairs => assert_eq!(of["type"], "object"),
+                Kind::Text => assert_eq!(of["$ref"], "#/$defs/text"),
+            }
+        }
+    }
+    let (draft, required) = defined(&schema, "draft");
+    let fields = MESSAGE.fields.iter().map(|field| field.name);
+    let given = fields.filter(|name| !["code", "hops", "recipients"].contains(name));
+    assert_eq!(draft, given.collect::<Vec<_>>());
+    assert_eq!(required, ["addressees"]);
+}
+
+/// Lines of a rule of the CDDL: key, whether it may be left out, and the field's name behind `;`.
+fn rules(layout: &Layout) -> Vec<(u64, bool, String, String)> {
+    let begin = format!("{} = {{\n", layout.name);
+    let body = CDDL.split_once(&begin).unwrap().1.split_once("\n}").unwrap().0;
+    let rule = |line: &str| {
+        let (rule, name) = line.split_once(';').unwrap();
+        let rule = rule.trim().trim_end_matches(',');
+        let is_optional = rule.starts_with('?') && !name.contains("between nodes");
+        let (key, of) = rule.trim_start_matches("? ").split_once(": ").unwrap();
+        let name = name.trim().trim_end_matches(", between nodes");
+        (key.parse().unwrap(), is_optional, of.to_owned(), name.to_owned())
+    };
+    body.lines().map(rule).collect()
+}
+
+#[test]
+fn the_cddl_has_the_fields_of_the_documents() {
+    for layout in [&MESSAGE, &RECEIPT] {
+        let rules = rules(layout);
+        assert_eq!(rules.len(), layout.fields.len());
+        for ((key, is_optional, of, name), field) in rules.iter().zip(layout.fields) {
+            assert_eq!((*key, name.as_str()), (field.key, field.name));
+            assert_eq!(*is_optional, !field.required, "{name}");
+            match field.kind {
+                Kind::Tokens(max) => assert!(of.contains(&format!("*{max} name")), "{name}"),
+                Kind::Number(max) => assert_eq!(*of, format!("1..{max}")),
+                Kind::Time => assert_eq!(of, "time-ms"),
+                Kind::Token => assert_eq!(of, "name"),
+                Kind::Text => assert_eq!(of, "text"),
+                Kind::Pairs => assert!(of.contains("name => text"), "{of}"),
+                Kind::Bytes(len) => {
+                    assert!(CDDL.contains(&format!("{of} = bstr .size {len}\n")), "{of}");
+                }
+                Kind::Word(words) => {
+                    let words: Vec<String> = (0..)
+                        .zip(words)
+                        .map(|(at, word): (i32, _)| format!("{word}: {at}"))
+                        .collect();
+                    assert!(CDDL.contains(&format!("{of} = &({})", words.join(", "))), "{of}");
+                }
+            }
+        }
+    }
+}
+
+/// The XML Schema is what EXI is made by, so each field that it lacks cannot be said in EXI; here
+/// are its order and its bounds.
+#[test]
+fn the_xml_schema_has_the_fields_of_the_documents() {
+    for layout in [&MESSAGE, &RECEIPT] {
+        let begin = format!("<xs:element name=\"{}\">", layout.name);
+        let part = SCHEMA.split_once(&begin).unwrap().1.split_once("</xs:sequence>").unwrap().0;
+        let elements: Vec<&str> = part
+            .lines()
+            .filter_map(|line| line.split_once("<xs:element "))
+            .map(|(_, of)| of)
+            .collect();
+        assert_eq!(elements.len(), layout.fields.len());
+        for (element, field) in elements.iter().zip(layout.fields) {
+            assert!(element.starts_with(&format!("name=\"{}\"", field.element)), "{element}");
+            if let Kind::Tokens(max) = field.kind {
+                assert!(element.contains(&format!("maxOccurs=\"{max}\"")), "{element}");
+            }
+            if let Kind::Word(words) = field.kind {
+                for word in words {
+                    assert!(SCHEMA.contains(&format!("<xs:enumeration value=\"{word}\"/>")));
+                }
+            }
+        }
+    }
+}
