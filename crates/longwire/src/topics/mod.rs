@@ -20,7 +20,7 @@ const MAX_PASSWORD_BYTES: u64 = 4096;
 // table: one field an option of the command line
 #[derive(clap::Args)]
 pub(crate) struct Peer {
-    /// The broker: SCHEME://[USER@]HOST[:PORT], with mqtt, mqtts, ws, wss, mqtt-sn or mqtt-udp.
+    /// The broker: `SCHEME://[USER@]HOST[:PORT]` with mqtt, mqtts, ws, wss, mqtt-sn or mqtt-udp.
     url: String,
     /// The client's identifier; without it the broker or chance gives one.
     #[arg(short, long, value_name = "ID", default_value = "", hide_default_value = true)]
