@@ -158,6 +158,7 @@ impl Broker {
         let unknown = self.core.restore(now, changes);
         let (core, outputs) = (&mut self.core, &mut self.outputs);
         let mut context = Context { now, core, outputs };
+        self.mqtt.forget_bridges(&mut context);
         unknown + self.amqp091.restore(&mut context) + self.mqtt_sn.restore(&mut context)
     }
 

@@ -169,7 +169,8 @@ impl Outputs {
     /// Whether the peer is to be asked now for an answer that says what has arrived; it is, once
     /// this has said so. Without room what is written leaves at once.
     pub(crate) fn asks(&mut self, connection: ConnectionId) -> bool {
-        let waiting = self.unsent_bytes(connection);
+        let writer = self.writers.get(&connection).and_then(Option::as_ref);
+        let waiting = writer.map_or(0, |writer| writer.kept());
         let Some(pace) = self.paces.get_mut(&connection) else { return false };
         let has_room = pace.window.has_room(waiting);
         let asks = pace.window.ask(waiting);
@@ -177,6 +178,13 @@ impl Outputs {
             self.urge(connection);
         }
         asks
+    }
+
+    /// The peer is asked for another reason.
+    pub(crate) fn pinged(&mut self, connection: ConnectionId) {
+        if let Some(pace) = self.paces.get_mut(&connection) {
+            pace.window.pinged();
+        }
     }
 
     /// The peer has answered.
@@ -230,10 +238,9 @@ impl Outputs {
     pub fn room(&self, connection: ConnectionId) -> bool {
         match self.writers.get(&connection) {
             Some(Some(writer)) => {
-                let waiting = writer.waiting();
                 let pace = self.paces.get(&connection);
-                let is_free = pace.is_none_or(|pace| pace.window.has_room(waiting));
-                waiting < MAX_UNSENT_BYTES && !writer.is_closing && is_free
+                let is_free = pace.is_none_or(|pace| pace.window.has_room(writer.kept()));
+                writer.waiting() < MAX_UNSENT_BYTES && !writer.is_closing && is_free
             }
             Some(None) => self.paces.get(&connection).is_none_or(|pace| pace.window.has_room(0)),
             None => false,
@@ -352,7 +359,12 @@ impl Outputs {
 impl Writer {
     /// Bytes that have not left.
     fn waiting(&self) -> usize {
-        self.unsent_bytes + self.waiting_bytes + self.buffer.len()
+        self.unsent_bytes + self.kept()
+    }
+
+    /// Bytes that were not handed out.
+    fn kept(&self) -> usize {
+        self.waiting_bytes + self.buffer.len()
     }
 
     /// The next piece that leaves.

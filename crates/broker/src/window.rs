@@ -5,6 +5,7 @@
 //! (PINGREQ), and its answer says that all before has arrived. From how long that took follows how
 //! much may be on its way.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// What may be on its way at first, at least and at most, in bytes.
@@ -14,15 +15,20 @@ const MAX_BYTES: usize = 1 << 20;
 /// How much longer than the shortest an answer may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// Answers that are waited for, and times that are kept.
+const MAX_ASKED: usize = 8;
+const MAX_TIMES: usize = 16;
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Window {
     bytes: usize,
     /// What has left and is not known to have arrived.
     under_way: usize,
-    asked: Option<Question>,
-    /// The shortest time that an answer took.
-    quickest: Option<Duration>,
+    /// Answers that are to come, in order: to questions of its own, and of others.
+    asked: VecDeque<Option<Question>>,
+    /// How long the last answers took.
+    took: VecDeque<Duration>,
 }
 
 /// The peer was asked.
@@ -38,7 +44,8 @@ struct Question {
 
 impl Default for Window {
     fn default() -> Self {
-        Self { bytes: FIRST_BYTES, under_way: 0, asked: None, quickest: None }
+        let (asked, took) = (VecDeque::new(), VecDeque::new());
+        Self { bytes: FIRST_BYTES, under_way: 0, asked, took }
     }
 }
 
@@ -51,17 +58,30 @@ impl Window {
     /// Whether the peer is to be asked now, behind so many bytes that wait; it is, then.
     pub(crate) fn ask(&mut self, waiting: usize) -> bool {
         let bytes = self.under_way + waiting;
-        let asks = self.asked.is_none() && bytes >= self.bytes / 2;
+        let asks =
+            self.question().is_none() && self.asked.len() < MAX_ASKED && bytes >= self.bytes / 2;
         if asks {
-            self.asked = Some(Question { bytes, waiting, left_at: None });
+            self.asked.push_back(Some(Question { bytes, waiting, left_at: None }));
         }
         asks
+    }
+
+    /// The peer is asked by somebody else.
+    pub(crate) fn pinged(&mut self) {
+        // Who answers none of so many is given up soon.
+        if self.asked.len() < MAX_ASKED {
+            self.asked.push_back(None);
+        }
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        self.asked.iter_mut().flatten().next()
     }
 
     /// Bytes have left.
     pub(crate) fn left(&mut self, now: Duration, bytes: usize) {
         self.under_way += bytes;
-        if let Some(question) = &mut self.asked {
+        if let Some(question) = self.question() {
             question.waiting = question.waiting.saturating_sub(bytes);
             if question.waiting == 0 {
                 question.left_at.get_or_insert(now);
@@ -71,13 +91,21 @@ impl Window {
 
     /// The peer has answered.
     pub(crate) fn answered(&mut self, now: Duration) {
-        let Some(Question { bytes, left_at: Some(left_at), .. }) = self.asked.take() else {
+        if matches!(self.asked.front(), Some(Some(Question { left_at: None, .. }))) {
+            // It cannot be the answer to what has not left.
+            return;
+        }
+        let Some(Some(Question { bytes, left_at: Some(left_at), .. })) = self.asked.pop_front()
+        else {
             return;
         };
         self.under_way = self.under_way.saturating_sub(bytes);
         let took = now.saturating_sub(left_at);
-        let quickest = self.quickest.map_or(took, |quickest| quickest.min(took));
-        self.quickest = Some(quickest);
+        self.took.push_back(took);
+        if self.took.len() > MAX_TIMES {
+            self.took.pop_front();
+        }
+        let quickest = self.took.iter().min().copied().unwrap_or(took);
         let limit = quickest + PATIENCE;
         if took > limit {
             let share = bytes as u128 * limit.as_micros() / took.as_micros();
@@ -135,9 +163,24 @@ mod tests {
         window.answered(Duration::from_secs(1));
         window.left(Duration::from_secs(1), FIRST_BYTES);
         assert!(!window.has_room(0));
-        assert!(window.ask(0) && !window.ask(0), "one question at a time");
-        // It cannot be the answer to what has not left.
+        assert!(window.ask(2) && !window.ask(2), "one question at a time");
+        // All of it had left before it was asked for, and it arrived.
+        window.left(Duration::from_secs(1), 2);
         window.answered(Duration::from_secs(2));
-        assert!(!window.has_room(0));
+        assert!(window.has_room(0));
+    }
+
+    #[test]
+    fn the_answer_to_another_question_is_not_taken_for_its_own() {
+        let mut window = Window::default();
+        let at = Duration::from_secs;
+        window.pinged();
+        window.left(at(1), FIRST_BYTES);
+        assert!(window.ask(2));
+        window.left(at(1), 2);
+        window.answered(at(2));
+        assert!(!window.has_room(0), "that was the other's");
+        window.answered(at(4));
+        assert!(window.has_room(0));
     }
 }

@@ -10,7 +10,7 @@ use super::{Core, Deadline, drop_event};
 use crate::change::Change;
 use crate::event::{Drop, Event};
 use crate::filter::shared;
-use crate::ids::{ConnectionId, SessionId};
+use crate::ids::{ConnectionId, Protocol, SessionId};
 use crate::session::{Entry, Will};
 
 impl Core {
@@ -37,7 +37,10 @@ impl Core {
         }
         let (expiry, client) = (session.expiry, session.key.clone());
         let delay = session.will.as_ref().map(|will| will.delay.min(expiry));
-        session.walks.clear();
+        if session.key.protocol != Protocol::Bridge {
+            // A bridge does not subscribe again, so that it goes on where it was.
+            session.walks.clear();
+        }
         self.counts.connected = self.counts.connected.saturating_sub(1);
         self.tell(Event::Closed { client, orderly });
         if expiry.is_zero() {
@@ -103,7 +106,7 @@ pub(super) fn publish_will(core: &mut Core, now: Duration, id: SessionId, will: 
     // What it may be refused for was looked at when the client came.
     let result = core.publish(now, publication);
     if let Err(refusal) = result {
-        let protocol = core.client(id).map_or(crate::Protocol::Broker, |key| key.protocol);
+        let protocol = core.client(id).map_or(Protocol::Broker, |key| key.protocol);
         let why = format!("a will was not published: {refusal}");
         core.tell(Event::Refused { protocol, connection: None, why });
     }

@@ -110,6 +110,10 @@ fn add_subscription(
         RetainHandling::IfNew => is_new,
         RetainHandling::Never => false,
     };
+    if wants {
+        // One that is under way begins anew.
+        session.walks.retain(|walk| *walk.filter != *filter);
+    }
     if wants && group.is_none() && session.walks.len() < MAX_WALKS {
         session.walks.push(Walk { filter: filter.into(), granted, after: None });
     }

@@ -55,6 +55,12 @@ impl Core {
         let done = self.journal.done();
         loop {
             let session = self.sessions.get_mut(id)?;
+            // The client may take fewer at once than over its last connection.
+            if session.inflight.has_again()
+                && session.inflight.len_sent() >= usize::from(session.window)
+            {
+                return None;
+            }
             let must_wait = match session.inflight.next_again(done) {
                 Again::Send(handle, flying) => return Some(again(handle, flying)),
                 Again::Wait => true,
@@ -91,9 +97,11 @@ impl Core {
     /// retained messages goes on.
     #[must_use]
     pub fn has_more(&self, id: SessionId) -> bool {
-        self.sessions
-            .get(id)
-            .is_some_and(|session| session.queue.len() == 0 && !session.walks.is_empty())
+        self.sessions.get(id).is_some_and(|session| {
+            // What is to be sent again goes on with the next acknowledgement.
+            let goes_on = session.queue.len() == 0 && !session.inflight.has_again();
+            goes_on && !session.walks.is_empty()
+        })
     }
 
     /// Whether the next thing to take has to be written to the store first.

@@ -242,12 +242,14 @@ pub(super) fn duration(seconds: u32) -> Duration {
 
 fn will(connect: &Connect) -> Result<Option<Will>, Refused> {
     let Some(will) = &connect.will else { return Ok(None) };
+    let mut properties = will.properties.clone();
+    bridge::take_via(&mut properties, None);
     let parts = translate::Parts {
         topic: will.topic.as_str().into(),
         payload: &will.payload,
         qos: will.qos,
         retain: will.retain,
-        properties: &will.properties,
+        properties: &properties,
     };
     let seconds = |id| will.properties.number(id).map(|number| Duration::from_secs(number.into()));
     Ok(Some(Will {

@@ -44,6 +44,9 @@ pub struct Settings {
     pub assigned_prefix: String,
     /// By what other brokers know this one, so that loops are cut.
     pub node: Arc<str>,
+    /// What its numbers of publications stand behind for other brokers: of no other start of any
+    /// node. 0: the second in which it begins.
+    pub birth: u64,
     /// Other brokers that this one connects to.
     pub bridges: Vec<Bridge>,
 }
@@ -56,6 +59,7 @@ impl Default for Settings {
             topic_alias_maximum: 64,
             assigned_prefix: "lw-".to_owned(),
             node: "node".into(),
+            birth: 0,
             bridges: Vec::new(),
         }
     }

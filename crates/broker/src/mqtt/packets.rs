@@ -111,8 +111,12 @@ impl Mqtt {
         let topic = translate::topic(&publish, max, &mut open.aliases)?;
         let (session, version, end) = (open.session, open.version, open.end.clone());
         let via = match &end {
-            Some(end) => bridge::take_via(&mut publish.properties, end),
-            None => Vec::new(),
+            Some(end) => bridge::take_via(&mut publish.properties, Some(end)),
+            None => {
+                // Of a client it means nothing.
+                bridge::take_via(&mut publish.properties, None);
+                Vec::new()
+            }
         };
         let packet_id = publish.packet_id.unwrap_or(0);
         if publish.qos == Qos::ExactlyOnce && context.core.has_inbound(session, packet_id) {

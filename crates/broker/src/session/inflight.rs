@@ -62,6 +62,11 @@ impl Inflight {
         self.flying.len()
     }
 
+    /// How many of them were sent over this connection.
+    pub(crate) fn len_sent(&self) -> usize {
+        self.flying.len().saturating_sub(self.again.len())
+    }
+
     /// One that is under way.
     pub(crate) fn get(&self, handle: u16) -> Option<&Flying> {
         self.flying.get(&handle)

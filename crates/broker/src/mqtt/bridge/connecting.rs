@@ -22,6 +22,17 @@ use crate::session::{self, Subscription};
 const FIRST_PLACEHOLDER: u64 = u64::MAX - 1;
 
 impl Mqtt {
+    /// Ends the sessions of bridges that there are no more.
+    pub(crate) fn forget_bridges(&self, context: &mut Context<'_>) {
+        let is_there = |name: &str| self.links.iter().any(|link| *link.bridge.name == *name);
+        let sessions = context.core.sessions_of(Protocol::Bridge);
+        let gone: Vec<SessionId> =
+            sessions.filter(|(_, key)| !is_there(&key.name)).map(|(session, _)| session).collect();
+        for session in gone {
+            context.core.end(context.now, session);
+        }
+    }
+
     /// How the bridges are.
     pub(crate) fn bridges(&self, core: &Core) -> Vec<BridgeStatus> {
         let status = |link: &Link| {
@@ -32,9 +43,10 @@ impl Mqtt {
         self.links.iter().map(status).collect()
     }
 
-    /// When this broker began, in seconds.
+    /// What the numbers of publications of this process stand behind.
     pub(in crate::mqtt) fn born_s(&mut self, now: Duration) -> u64 {
-        self.born.get_or_insert(now).as_secs()
+        let birth = self.settings.birth;
+        if birth == 0 { self.born.get_or_insert(now).as_secs() } else { birth }
     }
 
     /// Makes the connections that are due, and the sessions of bridges that have none.
@@ -63,7 +75,8 @@ impl Mqtt {
     fn prepare(&mut self, context: &mut Context<'_>, number: usize) -> Result<(), String> {
         let Some(link) = self.links.get_mut(number) else { return Ok(()) };
         let placeholder = ConnectionId(FIRST_PLACEHOLDER - number as u64);
-        let session = open(context, link, placeholder, u16::MAX)?;
+        // What of the state has left before this process began is not known.
+        let session = open(context, link, placeholder, u16::MAX, true)?;
         context.core.close(context.now, session, placeholder, true, None);
         Ok(())
     }
@@ -132,7 +145,7 @@ impl Mqtt {
         if let Some(session) = link.session.filter(|_| !answer.session_present) {
             peer_forgot(context.core, session);
         }
-        let session = match open(context, link, id, window) {
+        let session = match open(context, link, id, window, false) {
             Ok(session) => session,
             Err(why) => {
                 let protocol = Protocol::Bridge;
@@ -142,7 +155,8 @@ impl Mqtt {
         };
         link.succeeded();
         let asks = !answer.session_present || !link.has_subscribed;
-        link.has_subscribed = true;
+        // It has, once the other broker says so.
+        link.has_subscribed &= !asks;
         if !answer.session_present {
             again(context, session, &bridge);
         }
@@ -187,8 +201,11 @@ impl Mqtt {
         answer: &SubAck,
     ) {
         let Some(open) = self.open_mut(id) else { return };
-        let Some(bridge) = open.end.as_ref().and_then(|end| end.bridge.as_ref()) else { return };
+        let Some(bridge) = open.end.as_ref().and_then(|end| end.bridge.clone()) else { return };
         let comes = bridge.1.routes.iter().filter(|route| route.comes);
+        if let Some(link) = self.links.get_mut(usize::from(bridge.0)) {
+            link.has_subscribed = true;
+        }
         for (route, reason) in comes.zip(&answer.reasons).filter(|(_, one)| one.is_failure()) {
             let (name, filter) = (&bridge.1.name, route.remote_filter());
             let why = format!("the bridge {name} may not subscribe to {filter} there: {reason}");
@@ -213,11 +230,14 @@ impl Mqtt {
         let has_pinged = open.end.as_ref().is_some_and(|end| end.pinged);
         let mut next = if has_pinged { dead_at } else { ping_at };
         if context.now >= ping_at && !has_pinged {
+            context.outputs.pinged(id);
             open.send(context, id, Packet::PingReq);
+            context.outputs.urge(id);
             if let Some(end) = &mut open.end {
                 end.pinged = true;
             }
-            next = dead_at;
+            // Others may be heard meanwhile, and the next sign of life is due all the same.
+            next = dead_at.min(context.now.saturating_add(keep_alive / 4 * 3));
         }
         self.timers.set(id, Some(next));
     }
@@ -240,6 +260,7 @@ fn open(
     link: &mut Link,
     connection: ConnectionId,
     window: u16,
+    again: bool,
 ) -> Result<SessionId, String> {
     let name = link.bridge.name.clone();
     let opening = Opening {
@@ -252,9 +273,14 @@ fn open(
         will: None,
     };
     let opened = context.core.open(context.now, opening);
-    let session = opened.map_err(|refusal| format!("the bridge {name}: {refusal}"))?.session;
+    let opened = opened.map_err(|refusal| format!("the bridge {name}: {refusal}"))?;
+    let session = opened.session;
     link.session = Some(session);
-    let wanted: Vec<Subscription> = goes(&link.bridge, session::RetainHandling::IfNew).collect();
+    let handling = match again && opened.present {
+        true => session::RetainHandling::Always,
+        false => session::RetainHandling::IfNew,
+    };
+    let wanted: Vec<Subscription> = goes(&link.bridge, handling).collect();
     let stale: Vec<Arc<str>> = context
         .core
         .filters(session)

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use proto::mqtt::{
-    Connect, Filter, Options, Packet, Properties, Publish, Subscribe, Version, encode, take,
+    ConnAck, Connect, Filter, Id, Options, Packet, Properties, Publish, Reason, SubAck, Subscribe,
+    Value, Version, encode, take,
 };
 
 use super::{Bridge, Route, VIA};
@@ -246,6 +247,147 @@ fn before_mqtt_5_nothing_comes_back_either() {
     }
 }
 
+/// A node whose bridge goes to a peer that the test plays.
+struct Played {
+    node: Broker,
+    now: Duration,
+    connection: ConnectionId,
+}
+
+impl Played {
+    fn new(bridge: Bridge) -> Self {
+        let settings = Settings { sys_interval: Duration::ZERO, ..Settings::default() };
+        let mqtt = mqtt::Settings { bridges: vec![bridge], ..mqtt::Settings::default() };
+        let node = Broker::new(settings, mqtt);
+        Self { node, now: Duration::from_secs(1000), connection: ConnectionId(0) }
+    }
+
+    /// What it sends until it has nothing more to do.
+    fn sent(&mut self) -> Vec<Packet> {
+        let mut came = BytesMut::new();
+        while let Some(output) = self.node.poll_output() {
+            match output {
+                Output::Transmit { connection, bytes } if connection == self.connection => {
+                    came.extend_from_slice(&bytes);
+                    let bytes = bytes.len();
+                    self.node.handle_input(self.now, Input::Sent { connection, bytes });
+                }
+                Output::Persist { ticket, .. } => {
+                    self.node.handle_input(self.now, Input::Persisted { ticket });
+                }
+                _ => {}
+            }
+        }
+        let take = || take(Version::V5, &mut came, usize::MAX).unwrap();
+        std::iter::from_fn(take).collect()
+    }
+
+    /// Connects it once it wants that, and answers; what it sends then.
+    fn connect(&mut self, session_present: bool, receive_maximum: u32) -> Vec<Packet> {
+        self.later(Duration::from_secs(60));
+        self.connection = ConnectionId(self.connection.0 + 1);
+        let result = Ok(self.connection);
+        self.node.handle_input(self.now, Input::Dialled { bridge: 0, result });
+        assert!(matches!(&self.sent()[..], [Packet::Connect(_)]));
+        let mut properties = Properties::NONE;
+        let maximum = Value::Number(receive_maximum);
+        properties.push(Id::RECEIVE_MAXIMUM, maximum).unwrap();
+        self.say(&Packet::ConnAck(ConnAck { session_present, properties, ..ConnAck::default() }))
+    }
+
+    fn say(&mut self, packet: &Packet) -> Vec<Packet> {
+        let mut bytes = Vec::new();
+        encode(packet, Version::V5, &mut bytes).unwrap();
+        let (connection, bytes) = (self.connection, BytesMut::from(&bytes[..]));
+        self.node.handle_input(self.now, Input::Received { connection, bytes });
+        self.sent()
+    }
+
+    fn later(&mut self, time: Duration) -> Vec<Packet> {
+        self.now += time;
+        self.node.handle_input(self.now, Input::Wake);
+        self.sent()
+    }
+
+    fn cut(&mut self) {
+        self.node.handle_input(self.now, Input::Lost { connection: self.connection });
+        self.sent();
+    }
+}
+
+fn is_subscribe(packet: &Packet) -> bool {
+    matches!(packet, Packet::Subscribe(_))
+}
+
+#[test]
+fn a_subscription_that_may_not_have_arrived_is_made_again() {
+    let mut played = Played::new(bridge("b", vec![both("#")]));
+    assert!(played.connect(false, 100).iter().any(is_subscribe));
+    played.cut();
+    let sent = played.connect(true, 100);
+    let Some(Packet::Subscribe(subscribe)) = sent.into_iter().find(is_subscribe) else {
+        panic!("nobody knows whether the first arrived");
+    };
+    let reasons = vec![Reason::SUCCESS];
+    played.say(&Packet::SubAck(SubAck { id: subscribe.id, reasons, ..SubAck::default() }));
+    played.cut();
+    assert!(!played.connect(true, 100).iter().any(is_subscribe), "the other broker has it");
+}
+
+#[test]
+fn the_state_leaves_to_its_end_though_the_connection_breaks() {
+    let mut played = Played::new(bridge("b", vec![both("#")]));
+    let topics: Vec<String> = (0..10).map(|number| format!("state/{number}")).collect();
+    played.connect(false, 100);
+    played.cut();
+    // The other broker has lost its session, so it gets all; it takes one at a time.
+    let now = played.now;
+    for topic in &topics {
+        let publication = said(topic, "on", Grade::AtLeastOnce, true);
+        played.node.core_mut().publish(now, publication).unwrap();
+    }
+    played.connect(false, 100);
+    played.cut();
+    let mut seen: Vec<String> = Vec::new();
+    let of = |packets: Vec<Packet>, seen: &mut Vec<String>| {
+        seen.extend(packets.into_iter().filter_map(|packet| match packet {
+            Packet::Publish(publish) => Some(publish.topic.as_str().to_owned()),
+            _ => None,
+        }));
+    };
+    let sent = played.connect(false, 1);
+    of(sent, &mut seen);
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    played.cut();
+    let sent = played.connect(true, 100);
+    of(sent, &mut seen);
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen, topics);
+}
+
+#[test]
+fn signs_of_life_are_sent_though_others_are_heard_and_wait_for_no_batch() {
+    let batch = Duration::from_secs(60);
+    let mut played = Played::new(Bridge { batch, ..bridge("b", vec![both("#")]) });
+    played.connect(false, 100);
+    played.later(batch);
+    let (mut last, mut longest) = (played.now, Duration::ZERO);
+    let publish = Packet::Publish(Publish::new("t".parse().unwrap(), "x".into()));
+    for _ in 0..600 {
+        let mut sent = played.later(Duration::from_secs(1));
+        sent.extend(played.say(&publish));
+        if !sent.is_empty() {
+            longest = longest.max(played.now - last);
+            last = played.now;
+        }
+        if sent.contains(&Packet::PingReq) {
+            played.say(&Packet::PingResp);
+        }
+    }
+    assert!(longest <= Duration::from_secs(60), "{longest:?} without a packet");
+}
+
 /// What a client of MQTT 5 gets for its packets.
 fn answers(node: &mut Broker, now: Duration, client: u64, packets: &[Packet]) -> Vec<Packet> {
     let connection = ConnectionId(client);
@@ -316,6 +458,18 @@ fn what_comes_back_over_the_bridge_of_another_make_goes_no_further() {
     // The other broker hands it to its other bridge.
     answers(&mut node, now, 1, &[Packet::Publish(publish.clone())]);
     assert_eq!(answers(&mut node, now, 2, &[]), []);
+    // A client's own says nothing.
+    let mut forged = Publish::new("t".parse().unwrap(), "z".into());
+    forged.properties.push(Id::USER_PROPERTY, Value::Pair(VIA, "node:1.2")).unwrap();
+    let mut bytes = Vec::new();
+    encode(&Packet::Publish(forged), Version::V5, &mut bytes).unwrap();
+    let bytes = BytesMut::from(&bytes[..]);
+    node.handle_input(now, Input::Received { connection: ConnectionId(2), bytes });
+    let came = answers(&mut node, now, 1, &[]);
+    let [Packet::Publish(publish)] = &came[..] else { panic!("{came:?}") };
+    let mut via = publish.properties.user().filter(|(name, _)| *name == VIA);
+    assert_ne!(via.next(), Some((VIA, "node:1.2")));
+    assert_eq!(via.next(), None);
     // What that broker's clients publish comes.
     let other = Publish::new("u".parse().unwrap(), "y".into());
     let mut both = Vec::new();

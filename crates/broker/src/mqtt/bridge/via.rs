@@ -35,13 +35,14 @@ pub(in crate::mqtt) fn say_node(properties: &mut Properties, node: &str, born_s:
 }
 
 /// Takes the nodes that a PUBLISH has passed out of its properties.
-pub(in crate::mqtt) fn take(properties: &mut Properties, end: &End) -> Vec<String> {
+pub(in crate::mqtt) fn take(properties: &mut Properties, end: Option<&End>) -> Vec<String> {
     let Some((_, list)) = properties.user().find(|(name, _)| *name == VIA) else {
         return Vec::new();
     };
     // A longer place is none of a node's making; cut, it is as good to know it again.
     let place = |text: &str| text.chars().take(MAX_PLACE_BYTES).collect();
-    let via = match (list.strip_prefix(':'), &end.peer) {
+    let peer = end.and_then(|end| end.peer.as_ref());
+    let via = match (list.strip_prefix(':'), peer) {
         (Some(number), Some(peer)) => vec![place(&format!("{}.{number}", peer.mark))],
         _ => list.split(',').take(MAX_HOPS + 1).map(place).collect(),
     };
@@ -129,18 +130,18 @@ mod tests {
         let mut properties = Properties::NONE;
         properties.push(Id::USER_PROPERTY, Value::Pair("k", "v")).unwrap();
         assert!(add(&publication, &end("a", "b"), &mut properties));
-        let via = take(&mut properties, &end("b", "a"));
+        let via = take(&mut properties, Some(&end("b", "a")));
         assert_eq!(via, ["a:10.ff"]);
         assert_eq!(properties.user().collect::<Vec<_>>(), [("k", "v")]);
         publication.details_mut().via = via;
         assert!(add(&publication, &end("b", "c"), &mut properties));
-        assert_eq!(take(&mut properties, &end("c", "b")), ["a:10.ff", "b"]);
+        assert_eq!(take(&mut properties, Some(&end("c", "b"))), ["a:10.ff", "b"]);
         let mut properties = Properties::NONE;
         let mut own = publication.clone();
         own.details_mut().via = Vec::new();
         let unknown = End { peer: None, ..end("a", "b") };
         assert!(add(&own, &unknown, &mut properties));
-        assert_eq!(take(&mut properties, &unknown), ["a:10.ff"], "others hear all of it");
+        assert_eq!(take(&mut properties, Some(&unknown)), ["a:10.ff"], "others hear all of it");
         assert!(!add(&publication, &end("b", "a"), &mut properties), "back to where it was");
         publication.details_mut().via = vec!["x".to_owned(); MAX_HOPS];
         assert!(!add(&publication, &end("b", "c"), &mut properties), "it has passed too many");
