@@ -356,6 +356,13 @@ impl Config {
         Ok(settings)
     }
 
+    /// The same listeners, with whom `new` lets in.
+    pub(crate) fn with_access_of(&self, new: &Self) -> Self {
+        let BrokerConfig { users, anonymous, client_ca, .. } = new.broker.clone();
+        let broker = BrokerConfig { users, anonymous, client_ca, ..self.broker.clone() };
+        Self { broker, ..self.clone() }
+    }
+
     /// The sections in which `new` differs by more than can be taken while it runs.
     pub(crate) fn needs_restart(&self, new: &Self) -> Vec<&'static str> {
         let parts = [

@@ -97,10 +97,13 @@ pub fn serve(
         if let Some(admin) = admin {
             tokio::task::spawn_local(admin.run(owner.clone()));
         }
+        let started = config;
         while let Order::Reload(config) = order().await {
             let taken = (*config).and_then(|config| {
                 check(&config)?;
-                owner.reload(&config)
+                // The listeners stay those of the start, whatever addresses stand there now.
+                check(&started.with_access_of(&config))?;
+                owner.reload(&config, &started.needs_restart(&config))
             });
             if let Err(error) = taken {
                 tracing::error!(%error, "nothing was read again: all stays as it was");

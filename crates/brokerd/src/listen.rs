@@ -186,12 +186,13 @@ async fn serve(
     wrapping: Wrapping,
     peer: SocketAddr,
 ) {
-    let Some(tls) = owner.acceptor().filter(|_| wrapping.tls) else {
+    if !wrapping.tls {
         if wrapping.http {
             return http::run(owner, stream, peer).await;
         }
         return websocket::run(owner, stream, protocol, None, peer).await;
-    };
+    }
+    let Some(tls) = owner.acceptor() else { return };
     let accepted = tokio::time::timeout(HANDSHAKE_PATIENCE, tls.accept(stream)).await;
     let stream = match accepted {
         Ok(Ok(stream)) => stream,

@@ -68,8 +68,6 @@ struct Current {
     /// What TLS is accepted by, where a listener has it.
     tls: Option<TlsAcceptor>,
     consumers: Rc<Consumers>,
-    /// All of it.
-    config: Config,
 }
 
 impl Current {
@@ -78,7 +76,6 @@ impl Current {
             users: Users::load(config)?,
             tls: tls::acceptor(&config.broker)?,
             consumers: Rc::new(Consumers::of(config)),
-            config: config.clone(),
         })
     }
 }
@@ -89,7 +86,7 @@ impl Owner {
         let started_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let started_at = started_at.unwrap_or_default();
         let (bridges, _) = config.bridges()?;
-        let mut mqtt = MqttSettings { bridges, ..config.mqtt() };
+        let mut mqtt = MqttSettings { bridges, birth: store::random()?, ..config.mqtt() };
         if config.broker.node.is_none() {
             // Two of one name would take each other's publications for their own.
             mqtt.node = format!("{:x}", store::random()?).into();
@@ -141,13 +138,13 @@ impl Owner {
     ///
     /// # Errors
     /// What cannot be read; all stays as it was.
-    pub(crate) fn reload(&self, config: &Config) -> Result<(), Error> {
-        let (settings, current) = (config.settings()?, Current::new(config)?);
-        let before = self.current.replace(current);
+    pub(crate) fn reload(&self, config: &Config, needs_restart: &[&str]) -> Result<(), Error> {
+        let (settings, mut current) = (config.settings()?, Current::new(config)?);
+        current.tls = current.tls.or_else(|| self.acceptor());
+        self.current.replace(current);
         self.broker.borrow_mut().set_settings(settings);
-        let needs_restart = before.config.needs_restart(config).join(", ");
         tracing::info!(
-            needs_restart,
+            needs_restart = needs_restart.join(", "),
             "read again: rules, access, limits, users, certificates, consumers"
         );
         Ok(())

@@ -21,12 +21,14 @@ use crate::websocket;
 
 /// Messages that a publisher has open at once; further ones wait with who makes them.
 const MAX_OPEN: usize = 1000;
+/// Bytes that wait to be written, beyond which no further message is taken.
+const MAX_UNWRITTEN_BYTES: usize = 64 << 10;
 /// Messages on the way to this client at once, and topics that come as a number.
 const RECEIVE_MAXIMUM: u32 = 1000;
 const ALIASES: u32 = 64;
 /// How long a broker may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long the last bytes may take to leave.
+/// How long the last bytes may wait before some of them leave.
 const FAREWELL: Duration = Duration::from_secs(10);
 /// The SUBSCRIBE of a client; there is one.
 const SUBSCRIBE: u64 = 0;
@@ -43,10 +45,12 @@ pub(super) async fn publish(
     line.connect().await?;
     loop {
         if is_over && published.ended() == key {
-            line.leave().await;
+            line.leave().await?;
             return Ok(published);
         }
-        let has_room = !is_over && line.client.open_messages() < MAX_OPEN;
+        let has_room = !is_over
+            && line.client.open_messages() < MAX_OPEN
+            && line.leaves.len() < MAX_UNWRITTEN_BYTES;
         tokio::select! {
             message = messages.recv(), if has_room => {
                 let Some(message) = message else {
@@ -102,7 +106,7 @@ pub(super) async fn subscribe(
                     .map(|(filter, reason)| format!("{filter}: {}", named(*reason)))
                     .collect();
                 if refused.len() == wish.filters.len() {
-                    line.leave().await;
+                    let _ = line.leave().await;
                     let what = refused.join(", ");
                     return Err(Error::System(format!("the broker refuses all: {what}")));
                 }
@@ -132,7 +136,8 @@ pub(super) async fn subscribe(
             break;
         }
     }
-    line.leave().await;
+    // What it got is there, whether the broker hears that it leaves or not.
+    let _ = line.leave().await;
     Ok(())
 }
 
@@ -145,6 +150,8 @@ struct Line<'a> {
     came: BytesMut,
     /// What is to be written.
     leaves: BytesMut,
+    /// Something was written that the layers in between may still hold.
+    must_flush: bool,
     wake_at: Option<Duration>,
     again: Again,
     has_been_open: bool,
@@ -167,6 +174,7 @@ impl<'a> Line<'a> {
             began: Instant::now(),
             came: BytesMut::new(),
             leaves: BytesMut::new(),
+            must_flush: false,
             wake_at: None,
             again: Again::new(settings.retry),
             has_been_open: false,
@@ -188,6 +196,7 @@ impl<'a> Line<'a> {
             Some(_) => Box::new(websocket::of_client(stream)),
         });
         self.leaves.clear();
+        self.must_flush = false;
         self.input(Input::Connected);
         Ok(())
     }
@@ -215,23 +224,28 @@ impl<'a> Line<'a> {
 
     /// Writes what is to be written, until something happens.
     async fn happening(&mut self) -> Input {
-        let Self { stream, came, leaves, wake_at, began, .. } = self;
+        let Self { stream, came, leaves, must_flush, wake_at, began, .. } = self;
         let Some(stream) = stream else { return std::future::pending().await };
         let (mut reader, mut writer) = tokio::io::split(stream);
         loop {
             let has_wake = wake_at.is_some();
             let wake = *began + wake_at.unwrap_or_default();
+            let has_bytes = !leaves.is_empty();
+            // Each may be dropped before it is done, and is begun anew.
+            let push = async {
+                match has_bytes {
+                    true => writer.write_buf(leaves).await,
+                    false => writer.flush().await.map(|()| 0),
+                }
+            };
             tokio::select! {
-                written = writer.write_buf(leaves), if !leaves.is_empty() => {
-                    let flushed = match written {
-                        Ok(0) | Err(_) => false,
-                        Ok(_) => !leaves.is_empty() || writer.flush().await.is_ok(),
-                    };
-                    if !flushed {
+                pushed = push, if has_bytes || *must_flush => match pushed {
+                    Ok(written) if has_bytes == (written > 0) => *must_flush = has_bytes,
+                    _ => {
                         leaves.clear();
                         return Input::Disconnected;
                     }
-                }
+                },
                 read = reader.read_buf(came) => {
                     return match read {
                         Ok(0) | Err(_) => Input::Disconnected,
@@ -260,6 +274,15 @@ impl<'a> Line<'a> {
                 *reason,
                 Reason::SERVER_SHUTTING_DOWN | Reason::SERVER_BUSY | Reason::KEEP_ALIVE_TIMEOUT
             ),
+            // It ends, or has enough to do.
+            Closed::Unwelcome(ConnAck { reason, .. }) => !matches!(
+                *reason,
+                Reason::SERVER_UNAVAILABLE
+                    | Reason::SERVER_BUSY
+                    | Reason::SERVER_SHUTTING_DOWN
+                    | Reason::QUOTA_EXCEEDED
+                    | Reason::CONNECTION_RATE_EXCEEDED
+            ),
             _ => true,
         };
         let mut why = Error::System(format!("{}: {}", self.target.address, ended(closed)));
@@ -276,8 +299,11 @@ impl<'a> Line<'a> {
         Err(why)
     }
 
-    /// Says that it leaves.
-    async fn leave(&mut self) {
+    /// Says that it leaves, once all is written.
+    ///
+    /// # Errors
+    /// Where bytes could not be written.
+    async fn leave(&mut self) -> Result<(), Error> {
         let reason = Reason::NORMAL_DISCONNECTION;
         self.input(Input::Disconnect(Disconnect { reason, properties: Properties::NONE }));
         while let Some(output) = self.client.poll_output() {
@@ -285,13 +311,22 @@ impl<'a> Line<'a> {
                 self.leaves.extend_from_slice(&bytes);
             }
         }
-        let Some(mut stream) = self.stream.take() else { return };
-        let farewell = async {
-            stream.write_all(&self.leaves).await?;
-            stream.shutdown().await
-        };
-        // Whether the broker still hears it changes nothing any more.
-        let _ = tokio::time::timeout(FAREWELL, farewell).await;
+        let Some(mut stream) = self.stream.take() else { return Ok(()) };
+        while !self.leaves.is_empty() {
+            let written = tokio::time::timeout(FAREWELL, stream.write_buf(&mut self.leaves)).await;
+            let error = match written {
+                Ok(Ok(1..)) => continue,
+                Ok(Ok(0)) => "the connection is closed".to_owned(),
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => format!("nothing leaves for {} s", FAREWELL.as_secs()),
+            };
+            let (address, bytes) = (&self.target.address, self.leaves.len());
+            let text = format!("{address}: {bytes} bytes have not left: {error}");
+            return Err(Error::System(text));
+        }
+        // Whether the broker still hears of the end changes nothing any more.
+        let _ = tokio::time::timeout(FAREWELL, stream.shutdown()).await;
+        Ok(())
     }
 }
 

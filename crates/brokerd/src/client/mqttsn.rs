@@ -1,5 +1,6 @@
 //! MQTT-SN 1.2 over UDP.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::pin::Pin;
 use std::time::Duration;
@@ -91,7 +92,7 @@ pub(super) async fn subscribe(
         .map_err(Error::Caller)?;
     let mut line = Line::open(target, settings).await?;
     line.input(Input::Connect);
-    let (mut waiting, mut refused) = (0, Vec::new());
+    let (mut waiting, mut refused) = (BTreeSet::new(), Vec::new());
     let result = loop {
         let output = tokio::select! {
             output = line.next() => output?,
@@ -100,8 +101,10 @@ pub(super) async fn subscribe(
         let goes_on = match output {
             Output::Connected => {
                 line.watch(&Output::Connected).await?;
-                (waiting, refused) = (filters.len(), Vec::new());
-                for (request, filter) in (FIRST..).zip(filters.clone()) {
+                // What was asked before the gateway was lost is asked again by itself.
+                let is_free = line.client.open_requests() == 0;
+                for (request, filter) in (FIRST..).zip(filters.clone()).filter(|_| is_free) {
+                    waiting.insert(request);
                     line.input(Input::Request {
                         request,
                         action: Action::Subscribe { filter, qos },
@@ -109,19 +112,19 @@ pub(super) async fn subscribe(
                 }
                 true
             }
-            Output::Done { .. } => {
-                waiting -= 1;
-                waiting > 0 || take(Event::Subscribed(std::mem::take(&mut refused)))
+            Output::Done { request, .. } => {
+                waiting.remove(&request);
+                !waiting.is_empty() || take(Event::Subscribed(std::mem::take(&mut refused)))
             }
             Output::Failed { request, reason } => {
                 let filter = usize::try_from(request).ok().and_then(|at| wish.filters.get(at));
                 let filter = filter.map_or("?", String::as_str);
                 refused.push(format!("{filter}: {}", words(reason)));
-                waiting -= 1;
+                waiting.remove(&request);
                 if refused.len() == filters.len() {
                     break Err(Error::System(format!("all is refused: {}", refused.join(", "))));
                 }
-                waiting > 0 || take(Event::Subscribed(std::mem::take(&mut refused)))
+                !waiting.is_empty() || take(Event::Subscribed(std::mem::take(&mut refused)))
             }
             Output::Message { retain: true, .. } if wish.no_retained => true,
             Output::Message { topic, data, qos, retain } => {

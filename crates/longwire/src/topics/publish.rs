@@ -205,7 +205,10 @@ async fn repeat(message: Message, times: (u64, Duration), sender: mpsc::Sender<M
     let (count, pause) = times;
     for number in 0..count {
         if number > 0 && !pause.is_zero() {
-            tokio::time::sleep(pause).await;
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = sender.closed() => return,
+            }
         }
         // Where nobody takes it any more, the publisher says why.
         if sender.send(message.clone()).await.is_err() {
