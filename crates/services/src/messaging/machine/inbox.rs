@@ -29,7 +29,7 @@ pub struct Arrived {
 pub(super) struct Inbox {
     entries: BTreeMap<u64, Arrived>,
     /// Up to which number the disk has them: clients are told of no others.
-    told: u64,
+    announced: u64,
     by_key: BTreeMap<Key, u64>,
     seen: BTreeMap<Key, (Digest, Duration)>,
     seen_until: BTreeSet<(Duration, Key)>,
@@ -86,19 +86,19 @@ impl Inbox {
 
     /// Those that the disk has, with numbers above `after`.
     pub(super) fn after(&self, after: u64) -> impl Iterator<Item = &Arrived> {
-        let told = self.told;
+        let announced = self.announced;
         let entries = self.entries.range(after.saturating_add(1)..).map(|(_, entry)| entry);
-        entries.take_while(move |entry| entry.number <= told)
+        entries.take_while(move |entry| entry.number <= announced)
     }
 
     /// The greatest number that clients are told of.
-    pub(super) fn told(&self) -> u64 {
-        self.told
+    pub(super) fn announced(&self) -> u64 {
+        self.announced
     }
 
     /// The disk has those up to a number.
     pub(super) fn tell(&mut self, number: u64) {
-        self.told = self.told.max(number);
+        self.announced = self.announced.max(number);
     }
 
     pub(super) fn insert(&mut self, entry: Arrived) {

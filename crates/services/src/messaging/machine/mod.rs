@@ -331,8 +331,8 @@ impl Machine {
 
     /// The greatest number of a message of the inbox that was told of.
     #[must_use]
-    pub fn last_told(&self) -> u64 {
-        self.inbox.told()
+    pub fn last_announced(&self) -> u64 {
+        self.inbox.announced()
     }
 
     /// Messages of the inbox with numbers above `after`, in their order, that the disk has.
@@ -343,7 +343,7 @@ impl Machine {
     /// A message of the inbox that the disk has.
     #[must_use]
     pub fn find_arrived(&self, id: &str) -> Option<&Arrived> {
-        self.inbox.find(id).filter(|entry| entry.number <= self.inbox.told())
+        self.inbox.find(id).filter(|entry| entry.number <= self.inbox.announced())
     }
 
     /// Messages of this node's clients with numbers above `after`, in their order.

@@ -42,7 +42,7 @@ impl Events {
             .collect();
         // Who breaks off before anything comes knows where to go on all the same.
         let first = match replayed.is_empty() {
-            true => format!(": subscribed\nid: {}\n\n", machine.last_told()),
+            true => format!(": subscribed\nid: {}\n\n", machine.last_announced()),
             false => replayed,
         };
         // There is room for the first.
