@@ -13,12 +13,15 @@ use services::client::Target;
 use services::messaging::client::Client;
 use services::messaging::{Delivery, Draft, Form, Precedence, Wanted};
 
-use crate::terminal::{BAD_USE, say, tell};
+use crate::terminal::{BAD_USE, offer, say, tell};
 
 /// Most bytes that are read of a file or stdin: more than a message takes, so that it is refused.
 const MAX_TEXT_BYTES: u64 = 64 * 1024;
 /// Pause between two looks at what became of a message.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Pause before a node that went away is asked again for what comes.
+const RETURN_PAUSE: Duration = Duration::from_secs(1);
 
 /// Give messages to a node of the messaging service, read its inbox, ask what became of a message.
 ///
@@ -264,34 +267,61 @@ async fn inbox(args: InboxArgs) -> anyhow::Result<ExitCode> {
     let (client, is_json) = (client(&args.common), args.common.json);
     let shown = |entry: &Value| if is_json { format!("{entry}\n") } else { shown_entry(entry) };
     if args.follow {
-        let mut last = args.after;
-        loop {
-            let (after, mut fault) = (last, None);
-            let each = |entry: Value| {
-                last = entry["number"].as_u64().unwrap_or(last);
-                fault = say(&shown(&entry)).err();
-                fault.is_none()
-            };
-            client.follow(after, each).await?;
-            if let Some(fault) = fault {
-                return Err(fault.into());
-            }
-        }
+        return follow(&client, args.after, shown).await;
     }
     let (after, limit, unread) = (args.after, args.limit, args.unread);
     let path = format!("/inbox?after={after}&limit={limit}&unread={unread}");
     let list = client.get(&path).await?;
     for entry in list["messages"].as_array().into_iter().flatten() {
-        say(&shown(entry))?;
+        if !offer(shown(entry).as_bytes())? {
+            // Nobody reads any further.
+            return Ok(ExitCode::SUCCESS);
+        }
         let id = entry["message"]["id"].as_str();
         if let (true, true, Some(id)) = (args.mark_read, entry["read"].is_null(), id) {
-            client.mark_read(id).await?;
+            // Somebody else may have taken it out in the meantime.
+            client.mark_read_if_there(id).await?;
         }
     }
     if list["more"] == true && !is_json {
         tell("there are more; go on with --after and the last number");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Shows messages as they come, until stdout is closed. A node that goes away is waited for once it
+/// was there.
+async fn follow(
+    client: &Client,
+    mut last: u64,
+    shown: impl Fn(&Value) -> String,
+) -> anyhow::Result<ExitCode> {
+    client.get("/node").await?;
+    let mut is_reported = false;
+    loop {
+        let (after, mut offered) = (last, Ok(true));
+        let each = |entry: Value| {
+            is_reported = false;
+            last = entry["number"].as_u64().unwrap_or(last);
+            offered = offer(shown(&entry).as_bytes());
+            matches!(offered, Ok(true))
+        };
+        let followed = client.follow(after, each).await;
+        if !offered? {
+            return Ok(ExitCode::SUCCESS);
+        }
+        match followed {
+            Ok(()) => {}
+            Err(Error::Peer(_)) if is_reported => {}
+            Err(Error::Peer(line)) => {
+                tell(&format!("{line}; waiting for it"));
+                is_reported = true;
+            }
+            Err(other) => return Err(other.into()),
+        }
+        // sleep: nobody says when a node is there again.
+        tokio::time::sleep(RETURN_PAUSE).await;
+    }
 }
 
 async fn status(args: StatusArgs) -> anyhow::Result<ExitCode> {

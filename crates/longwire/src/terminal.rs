@@ -19,10 +19,16 @@ pub(crate) fn say(text: &str) -> io::Result<()> {
 /// Prints bytes as they are. Who has closed stdout has seen what they wanted, as `head` has: that
 /// is no fault.
 pub(crate) fn put(bytes: &[u8]) -> io::Result<()> {
+    offer(bytes).map(drop)
+}
+
+/// Prints bytes as they are; false where stdout is closed, and nobody sees these or others.
+pub(crate) fn offer(bytes: &[u8]) -> io::Result<bool> {
     let mut out = stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

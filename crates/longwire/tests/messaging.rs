@@ -335,3 +335,61 @@ fn what_is_wrong_with_a_node_is_said_in_one_line() {
         assert!(line.contains(words) && line.lines().count() == 1, "{line}");
     }
 }
+
+/// `longwire message` with its stdout going to a pipe.
+fn piped(node: &Node, args: &[&str], stdout: impl Into<Stdio>) -> Child {
+    let url = node.url();
+    let args = [&["message"], args, &["--node", &url]].concat();
+    longwire(&args).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn a_pipe_that_is_closed_ends_a_command_that_marks_nothing_further() {
+    let scratch = Scratch::new("pipe");
+    let node = Node::start(&configs(&scratch, "")[0]);
+    for text in ["one", "two"] {
+        let sent = message(&node, &["send", "--to", "a", "--text", text]);
+        assert!(sent.status.success(), "{}", fault(&sent));
+    }
+    for args in [&["inbox", "--unread", "--mark-read"][..], &["inbox", "--follow"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut child = piped(&node, args, writer);
+        let begin = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if begin.elapsed() > PATIENCE {
+                child.kill().unwrap();
+                panic!("{args:?} does not end");
+            }
+            std::thread::yield_now();
+        };
+        assert!(status.success(), "{args:?}: {status}");
+    }
+    assert!(node.inbox().iter().all(|entry| entry["read"].is_null()), "{:?}", node.inbox());
+}
+
+#[test]
+fn a_node_that_comes_back_is_followed_further() {
+    let scratch = Scratch::new("follow");
+    let mut node = Node::start(&configs(&scratch, "")[0]);
+    let send = |node: &Node, text: &str| {
+        let sent = message(node, &["send", "--to", "a", "--text", text]);
+        assert!(sent.status.success(), "{}", fault(&sent));
+    };
+    send(&node, "before");
+    let mut child = piped(&node, &["inbox", "--follow"], Stdio::piped());
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut until = |text: &str| {
+        let found = lines.by_ref().map(Result::unwrap).any(|line| line.trim() == text);
+        assert!(found, "it ends before '{text}'");
+    };
+    until("before");
+    node.kill_and_start();
+    send(&node, "after");
+    until("after");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

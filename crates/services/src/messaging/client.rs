@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
@@ -77,6 +77,23 @@ impl Client {
     pub async fn mark_read(&self, id: &str) -> Result<(), Error> {
         let path = format!("/inbox/{}/read", checked(id)?);
         self.ask(Method::POST, &path, None, Bytes::new()).await.map(drop)
+    }
+
+    /// Says that a message of the inbox was read where it is still there; whether it was.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub async fn mark_read_if_there(&self, id: &str) -> Result<bool, Error> {
+        let path = format!("/inbox/{}/read", checked(id)?);
+        let exchange = async {
+            let response = self.open(Method::POST, &path, None, Bytes::new()).await?;
+            let is_of_node = response.headers().contains_key(NODE_FIELD);
+            if is_of_node && response.status() == StatusCode::NOT_FOUND {
+                return Ok(false);
+            }
+            self.accepted(response).await.map(|_| true)
+        };
+        timeout(self.timeout, exchange).await.map_err(|_| self.late())?
     }
 
     /// What became of a message.

@@ -178,10 +178,16 @@ impl File {
         let listen = address("listen", &self.listen)?;
         let peers = self.peers.as_deref().map(|text| address("peers", text)).transpose()?;
         let coap = self.coap.as_deref().map(|text| address("coap", text)).transpose()?;
-        if !self.keys.is_empty() && peers.is_none() && !listen.ip().is_loopback() {
+        let has_keys = !self.keys.is_empty();
+        if has_keys && !listen.ip().is_loopback() {
             let what = "anybody who reaches it could write in this node's name in spite of keys; \
                         listen on a loopback address, and let nodes come to 'peers'";
             return Err(wrong("listen", what));
+        }
+        if has_keys && peers.is_none() && coap.is_none() {
+            let what = "with keys nodes do not come to 'listen', where they could write in this \
+                        node's name; give 'peers' or 'coap'";
+            return Err(wrong("keys", what));
         }
         let form = form("form", self.form.as_deref(), Form::Json)?;
         let proxy = self.proxy.as_deref().map(|text| target("proxy", text)).transpose()?;
@@ -465,9 +471,11 @@ b2 = "101112131415161718191a1b1c1d1e1f"
                 Ok(_) => assert!(words.is_empty(), "{to} is taken"),
             }
         }
-        let open = GOOD.replacen("peers = \"0.0.0.0:8091\"", "", 1);
-        let open = open.replacen("127.0.0.1:8090", "0.0.0.0:8090", 1);
+        let open = GOOD.replacen("127.0.0.1:8090", "0.0.0.0:8090", 1);
         let line = Config::parse(&open).unwrap_err();
         assert!(line.contains("listen: anybody who reaches it could write"), "{line}");
+        let keys = "node = \"a\"\nlisten = \"127.0.0.1:0\"\nstore = \"s\"\n[keys]\na = \"KEY\"\n";
+        let line = Config::parse(&keys.replace("KEY", &"0f".repeat(16))).unwrap_err();
+        assert!(line.contains(", line 4: keys: with keys nodes do not come to 'listen'"), "{line}");
     }
 }

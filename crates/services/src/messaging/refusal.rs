@@ -36,6 +36,8 @@ pub enum Reason {
     Expired,
     /// No room, or the disk cannot be written: later it may be taken.
     Full,
+    /// It is of a time that is to come by this node's clock: later it may be taken.
+    Early,
     /// The message was here before.
     Loop,
 }
@@ -65,7 +67,7 @@ impl Refusal {
             Reason::TooLarge => 413,
             Reason::Unsupported => 415,
             Reason::Expired => 422,
-            Reason::Full => 503,
+            Reason::Full | Reason::Early => 503,
             Reason::Loop => 508,
         }
     }

@@ -15,6 +15,17 @@ use super::refusal::{Reason, Refusal, shown};
 /// Shortest key, in bytes.
 pub(crate) const MIN_KEY_BYTES: usize = 16;
 
+/// What a message that is kept no more is known by: SHA-256 of its CBOR with its code, cut to 128
+/// bits.
+pub(crate) type Digest = [u8; 16];
+
+/// The digest of a message.
+pub(crate) fn digest(message: &Message) -> Digest {
+    let bytes = Form::Cbor.encode(&MESSAGE, &message.record(&[], &[]));
+    let whole = ring::digest::digest(&ring::digest::SHA256, &bytes.unwrap_or_default());
+    whole.as_ref().first_chunk().copied().unwrap_or_default()
+}
+
 /// The keys of nodes by their names. Without any, nothing is authenticated.
 #[derive(Clone, Default)]
 pub struct Keys(BTreeMap<String, hmac::Key>);

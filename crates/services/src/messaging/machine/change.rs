@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::inbox::Arrived;
+use super::inbox::{Arrived, Key};
 use super::outbox::Progress;
 use crate::messaging::message::Message;
 use crate::messaging::receipt::Returning;
+use crate::messaging::signing::Digest;
 
 /// The number of a batch of changes.
 pub type Ticket = u64;
@@ -58,16 +59,25 @@ pub enum Change {
         /// Which.
         number: u64,
     },
+    /// Numbers and names up to these were given away, also to what is not there any more.
+    Given {
+        /// The greatest number.
+        number: u64,
+        /// What the last id was made of.
+        name: u64,
+    },
     /// A message was here that is not in the inbox any more.
     Seen {
-        /// Its id.
-        id: Arc<str>,
+        /// Which.
+        key: Key,
+        /// What it was.
+        digest: Digest,
         /// Until when it could come again, since 1970.
         until: Duration,
     },
     /// It cannot come again.
     SeenRemoved {
-        /// Its id.
-        id: Arc<str>,
+        /// Which.
+        key: Key,
     },
 }

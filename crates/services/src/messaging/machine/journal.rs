@@ -32,6 +32,11 @@ impl<T> Journal<T> {
         self.changes.push(change);
     }
 
+    /// Whether a batch is being written.
+    pub(super) fn is_writing(&self) -> bool {
+        self.written.is_some()
+    }
+
     /// Something that is done when all changes until now are on the disk.
     pub(super) fn after(&mut self, what: T) {
         self.after.push(what);

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use change::{Change, Ticket};
-pub use inbox::Arrived;
+pub use inbox::{Arrived, Key};
 pub use outbox::{Outgoing, Progress, Stage};
 pub use peers::Retry;
 
@@ -128,7 +128,10 @@ pub enum Sent {
     Taken,
     /// The node will never take it; why.
     Refused(String),
-    /// The node did not answer, or has no room; why.
+    /// The node was reached and may take it later: it has no room for it, or sending took too
+    /// long; why. Other things may go to it in the meantime.
+    NotNow(String),
+    /// The node was not reached; why. Nothing else would reach it now either.
     Failed(String),
 }
 
@@ -251,6 +254,8 @@ pub struct Machine {
     journal: Journal<Deferred>,
     outputs: VecDeque<Output>,
     last_number: u64,
+    /// The last number that the disk has, or is given.
+    kept_number: u64,
     last_attempt: u64,
     /// What the last id was made of: milliseconds since 1970, or one more than the one before.
     last_name: u64,
@@ -272,6 +277,7 @@ impl Machine {
             journal: Journal::new(),
             outputs: VecDeque::new(),
             last_number: 0,
+            kept_number: 0,
             last_attempt: 0,
             last_name: 0,
             wake_at: None,
@@ -323,15 +329,21 @@ impl Machine {
         self.outputs.pop_front()
     }
 
-    /// Messages of the inbox with numbers above `after`, in their order.
+    /// The greatest number of a message of the inbox that was told of.
+    #[must_use]
+    pub fn last_announced(&self) -> u64 {
+        self.inbox.announced()
+    }
+
+    /// Messages of the inbox with numbers above `after`, in their order, that the disk has.
     pub fn inbox(&self, after: u64) -> impl Iterator<Item = &Arrived> {
         self.inbox.after(after)
     }
 
-    /// A message of the inbox.
+    /// A message of the inbox that the disk has.
     #[must_use]
     pub fn find_arrived(&self, id: &str) -> Option<&Arrived> {
-        self.inbox.find(id)
+        self.inbox.find(id).filter(|entry| entry.number <= self.inbox.announced())
     }
 
     /// Messages of this node's clients with numbers above `after`, in their order.
@@ -342,7 +354,7 @@ impl Machine {
     /// A message of this node's clients.
     #[must_use]
     pub fn find_outgoing(&self, id: &str) -> Option<&Outgoing> {
-        self.outbox.find(id).filter(|entry| self.settings.is_own(entry))
+        self.outbox.find(&Key::new(&self.settings.node, id))
     }
 
     /// How much there is of what.
@@ -371,6 +383,11 @@ impl Machine {
 
     /// Gives out what has to be written, and does what waits for nothing.
     fn flush(&mut self, now: Duration) {
+        if self.last_number != self.kept_number && !self.journal.is_writing() {
+            self.kept_number = self.last_number;
+            let (number, name) = (self.last_number, self.last_name);
+            self.journal.change(Change::Given { number, name });
+        }
         loop {
             match self.journal.next() {
                 Next::Write(ticket, changes) => {
@@ -389,7 +406,12 @@ impl Machine {
                 Deferred::Answer(token, answer) => {
                     self.outputs.push_back(Output::Answer { token, answer });
                 }
-                Deferred::Event(event) => self.outputs.push_back(Output::Event(event)),
+                Deferred::Event(event) => {
+                    if let Event::Arrived(arrived) = &event {
+                        self.inbox.tell(arrived.number);
+                    }
+                    self.outputs.push_back(Output::Event(event));
+                }
                 Deferred::Send(number) => self.enqueue(number),
                 Deferred::Report(number) => self.enqueue_report(number),
             }

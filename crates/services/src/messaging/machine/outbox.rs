@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::inbox::Key;
 use crate::messaging::message::Message;
 
 /// How far a message is with one recipient.
@@ -115,7 +116,7 @@ impl Outgoing {
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     entries: BTreeMap<u64, Outgoing>,
-    by_id: BTreeMap<Arc<str>, u64>,
+    by_key: BTreeMap<Key, u64>,
     alarms: BTreeSet<(Duration, u64)>,
     settled: BTreeSet<u64>,
 }
@@ -129,8 +130,8 @@ impl Outbox {
         self.entries.get(&number)
     }
 
-    pub(super) fn find(&self, id: &str) -> Option<&Outgoing> {
-        self.entries.get(self.by_id.get(id)?)
+    pub(super) fn find(&self, key: &Key) -> Option<&Outgoing> {
+        self.entries.get(self.by_key.get(key)?)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Outgoing> {
@@ -143,7 +144,7 @@ impl Outbox {
     }
 
     pub(super) fn insert(&mut self, entry: Outgoing) {
-        self.by_id.insert(entry.message.id.clone(), entry.number);
+        self.by_key.insert(Key::from(&*entry.message), entry.number);
         self.entries.insert(entry.number, entry);
     }
 
@@ -161,7 +162,7 @@ impl Outbox {
 
     pub(super) fn remove(&mut self, number: u64) -> Option<Outgoing> {
         let entry = self.entries.remove(&number)?;
-        self.by_id.remove(&entry.message.id);
+        self.by_key.remove(&Key::from(&*entry.message));
         self.settled.remove(&number);
         if let Some(at) = entry.alarm {
             self.alarms.remove(&(at, number));

@@ -21,14 +21,60 @@ pub struct Retry {
     pub window: usize,
 }
 
+/// After how many items in a row that a node did not take it is left alone for a while: no more
+/// requests are of use to one that has no room at all.
+const MAX_MISSES: u32 = 32;
+
 /// One node.
 #[derive(Debug, Default)]
 struct Peer {
-    queue: BTreeSet<(Precedence, u64)>,
+    /// What can be sent: the more urgent first, of these what failed less often.
+    queue: BTreeSet<(Precedence, u32, u64)>,
+    /// What failed while the node answered, and when it comes back into the queue. The others go
+    /// in the meantime.
+    later: BTreeSet<(Duration, Precedence, u64)>,
+    /// How often something failed, and until when it was left alone.
+    rounds: BTreeMap<u64, (u32, Duration)>,
+    /// Items in a row that it did not take.
+    misses: u32,
     in_flight: usize,
     /// The last pause; zero while the node answers.
     pause: Duration,
     blocked_until: Duration,
+}
+
+impl Peer {
+    fn round(&self, number: u64) -> u32 {
+        self.rounds.get(&number).map_or(0, |(round, _)| *round)
+    }
+
+    /// Puts what was left alone long enough back into the queue.
+    fn resume(&mut self, now: Duration) {
+        while let Some((at, precedence, number)) = self.later.first().copied()
+            && at <= now
+        {
+            self.later.pop_first();
+            let round = self.round(number);
+            self.queue.insert((precedence, round, number));
+        }
+    }
+
+    /// Leaves the node alone for a while, between one half and all of a pause that doubles.
+    fn block(&mut self, now: Duration, retry: &Retry, random: &mut Random) {
+        if now < self.blocked_until {
+            // Several requests at once failed for one reason.
+            return;
+        }
+        let pause = self.pause.saturating_mul(2);
+        self.pause = pause.clamp(retry.first, retry.longest);
+        self.blocked_until = now + drawn(self.pause, random);
+    }
+}
+
+/// Between one half and all of a pause.
+fn drawn(pause: Duration, random: &mut Random) -> Duration {
+    let part = JITTER_PARTS / 2 + random.below(JITTER_PARTS / 2 + 1);
+    pause * part / JITTER_PARTS
 }
 
 /// See the module.
@@ -47,74 +93,106 @@ impl Peers {
     /// Puts something into a node's queue.
     pub(super) fn push(&mut self, peer: &Arc<str>, precedence: Precedence, number: u64) {
         // bound: nodes are those of the configuration, numbers those of the outbox and of receipts.
-        self.peers.entry(peer.clone()).or_default().queue.insert((precedence, number));
+        let peer = self.peers.entry(peer.clone()).or_default();
+        match peer.rounds.get(&number) {
+            Some((round, _)) if peer.queue.contains(&(precedence, *round, number)) => {}
+            Some((_, at)) => drop(peer.later.insert((*at, precedence, number))),
+            None => drop(peer.queue.insert((precedence, 0, number))),
+        }
     }
 
     /// Takes something out of all queues.
     pub(super) fn drop_item(&mut self, precedence: Precedence, number: u64) {
         for peer in self.peers.values_mut() {
-            peer.queue.remove(&(precedence, number));
+            let (round, at) = peer.rounds.remove(&number).unwrap_or_default();
+            peer.queue.remove(&(precedence, round, number));
+            peer.later.remove(&(at, precedence, number));
         }
     }
 
     /// What a node gets next, if it may get something now.
     pub(super) fn next(&mut self, now: Duration, name: &str) -> Option<u64> {
         let peer = self.peers.get_mut(name)?;
-        // Whether a node that did not answer does again is found with one request.
-        let window = if peer.pause.is_zero() { self.retry.window } else { 1 };
+        peer.resume(now);
+        // Whether a node that did not answer does again is found with one request; and what took
+        // too long beside others has the link to itself.
+        let is_good = peer.pause.is_zero() && peer.misses == 0;
+        let window = if is_good { self.retry.window } else { 1 };
         if peer.in_flight >= window || now < peer.blocked_until {
             return None;
         }
-        let (_, number) = peer.queue.pop_first()?;
+        let (_, _, number) = peer.queue.pop_first()?;
         peer.in_flight += 1;
         Some(number)
     }
 
+    /// How often a node did not take something.
+    pub(super) fn round(&self, name: &str, number: u64) -> u32 {
+        self.peers.get(name).map_or(0, |peer| peer.round(number))
+    }
+
     /// A request was not made after all.
-    pub(super) fn release(&mut self, name: &str) {
+    pub(super) fn release(&mut self, name: &str, number: u64) {
         if let Some(peer) = self.peers.get_mut(name) {
             peer.in_flight = peer.in_flight.saturating_sub(1);
+            peer.rounds.remove(&number);
         }
     }
 
-    /// A request was answered.
-    pub(super) fn answered(&mut self, name: &str) {
+    /// A request was answered for good.
+    pub(super) fn answered(&mut self, name: &str, number: u64) {
         if let Some(peer) = self.peers.get_mut(name) {
             peer.in_flight = peer.in_flight.saturating_sub(1);
+            peer.rounds.remove(&number);
+            peer.misses = 0;
             (peer.pause, peer.blocked_until) = (Duration::ZERO, Duration::ZERO);
         }
     }
 
-    /// A request was not answered, or the node has no room: it is left alone for a while, between
-    /// one half and all of a pause that doubles.
+    /// A node was not reached: it is left alone for a while.
     pub(super) fn failed(&mut self, now: Duration, name: &str) {
         let Some(peer) = self.peers.get_mut(name) else { return };
         peer.in_flight = peer.in_flight.saturating_sub(1);
-        if now < peer.blocked_until {
-            // Several requests at once failed for one reason.
-            return;
+        peer.block(now, &self.retry, &mut self.random);
+    }
+
+    /// A node was reached and did not take this: this is left alone for a while that doubles each
+    /// time, and what else waits goes on.
+    pub(super) fn missed(&mut self, now: Duration, name: &str, number: u64) {
+        let Some(peer) = self.peers.get_mut(name) else { return };
+        peer.in_flight = peer.in_flight.saturating_sub(1);
+        let round = peer.round(number).saturating_add(1);
+        let doubled = self.retry.first.saturating_mul(1 << (round - 1).min(16));
+        let pause = drawn(doubled.min(self.retry.longest), &mut self.random);
+        // bound: numbers that wait for this node.
+        peer.rounds.insert(number, (round, now + pause));
+        peer.misses = peer.misses.saturating_add(1);
+        if peer.misses.is_multiple_of(MAX_MISSES) {
+            peer.block(now, &self.retry, &mut self.random);
         }
-        let pause = peer.pause.saturating_mul(2);
-        peer.pause = pause.clamp(self.retry.first, self.retry.longest);
-        let part = JITTER_PARTS / 2 + self.random.below(JITTER_PARTS / 2 + 1);
-        peer.blocked_until = now + peer.pause * part / JITTER_PARTS;
     }
 
     /// Nodes for which something waits that can be sent now.
     pub(super) fn ready(&self, now: Duration) -> Vec<Arc<str>> {
-        let is_ready =
-            |(_, peer): &(&Arc<str>, &Peer)| !peer.queue.is_empty() && peer.blocked_until <= now;
+        let is_ready = |(_, peer): &(&Arc<str>, &Peer)| {
+            let is_due = peer.later.first().is_some_and(|(at, ..)| *at <= now);
+            (is_due || !peer.queue.is_empty()) && peer.blocked_until <= now
+        };
         self.peers.iter().filter(is_ready).map(|(name, _)| name.clone()).collect()
     }
 
     /// When the next node may be tried again.
     pub(super) fn wake_at(&self, now: Duration) -> Option<Duration> {
-        let waiting = self.peers.values().filter(|peer| !peer.queue.is_empty());
-        waiting.map(|peer| peer.blocked_until).filter(|at| *at > now).min()
+        let times = self.peers.values().flat_map(|peer| {
+            let queued = (!peer.queue.is_empty()).then_some(peer.blocked_until);
+            let later = peer.later.first().map(|(at, ..)| (*at).max(peer.blocked_until));
+            [queued, later]
+        });
+        times.flatten().filter(|at| *at > now).min()
     }
 
     /// How many things wait for all nodes.
     pub(super) fn waiting(&self) -> usize {
-        self.peers.values().map(|peer| peer.queue.len()).sum()
+        self.peers.values().map(|peer| peer.queue.len() + peer.later.len()).sum()
     }
 }

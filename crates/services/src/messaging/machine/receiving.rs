@@ -8,14 +8,19 @@ use super::inbox::Known;
 use super::reports::RECEIPT_LIFE;
 use super::submitting::other_message;
 use super::ways::MAX_AHEAD;
-use super::{Change, Deferred, Event, Machine, Progress, Stage};
+use super::{Change, Deferred, Event, Key, Machine, Progress, Stage};
 use crate::messaging::message::{MAX_RECIPIENTS, Message, Transfer, Wanted};
 use crate::messaging::receipt::{MAX_REASON_BYTES, Outcome, Receipt, Returning};
 use crate::messaging::refusal::{Reason, Refusal, shown};
+use crate::messaging::signing::digest;
 
-/// Most receipts that wait to be sent. Beyond it none is made; the originator sends its message
-/// again, and asks so once more.
+/// Most receipts that wait to be sent, of all messages and of those of one originator. Beyond it
+/// this node makes none, as the originator sends its message again and asks so once more; and one
+/// of another node is refused, which comes again with it.
 const MAX_REPORTS: usize = 200_000;
+const MAX_REPORTS_OF_ONE: usize = 20_000;
+/// Most recipients of one message that cannot be served and are reported one by one.
+const MAX_LOST: usize = 16;
 
 /// What becomes of a message that came.
 struct Plan {
@@ -34,17 +39,24 @@ impl Machine {
         self.settings.check_way("message", &message.id, &message.originator, &hops)?;
         self.settings.keys.check_message(&message)?;
         self.settings.check_time(now, &message)?;
-        if self.outbox.find(&message.id).is_some_and(|known| known.message != message) {
+        let known = self.outbox.find(&Key::from(&*message));
+        let is_relayed = known.is_some();
+        if known.is_some_and(|known| known.message != message) {
             return Err(other_message(&message.id));
         }
         let plan = self.plan(&message, &hops, &recipients)?;
         let is_new_here = plan.is_for_self && !plan.was_here;
-        let is_relayed = self.outbox.find(&message.id).is_some();
-        if is_new_here {
-            self.make_room_in_inbox(now)?;
+        let room = if is_new_here { self.make_room_in_inbox(now) } else { Ok(()) };
+        if room.is_err() && plan.onward.is_empty() {
+            return room;
         }
         if !plan.onward.is_empty() && !is_relayed {
             self.make_room_in_outbox()?;
+        }
+        if let Err(refusal) = room {
+            // The others have room perhaps: the node before comes again for this one alone.
+            self.pass_on(now, &message, hops, &plan.onward);
+            return Err(refusal);
         }
         if is_new_here {
             self.keep(now, &message);
@@ -55,7 +67,7 @@ impl Machine {
             self.report(now, &message, &node, Outcome::Delivered, None);
         }
         self.pass_on(now, &message, hops, &plan.onward);
-        for (node, reason) in plan.lost {
+        for (node, reason) in plan.lost.into_iter().take(MAX_LOST) {
             self.report(now, &message, &node, Outcome::Failed, Some(reason));
         }
         Ok(())
@@ -102,12 +114,15 @@ impl Machine {
             return Err(Refusal::new(if is_loop { Reason::Loop } else { Reason::Unknown }, reason));
         }
         if plan.is_for_self {
-            plan.was_here = match self.inbox.known(&message.id) {
-                Some(Known::Here(known)) if *known.message != *message => {
-                    return Err(other_message(&message.id));
-                }
-                known => known.is_some(),
+            let is_same = match self.inbox.known(&Key::from(message)) {
+                Some(Known::Here(known)) => *known.message == *message,
+                Some(Known::Gone(known)) => *known == digest(message),
+                None => return Ok(plan),
             };
+            if !is_same {
+                return Err(other_message(&message.id));
+            }
+            plan.was_here = true;
         }
         Ok(plan)
     }
@@ -124,7 +139,7 @@ impl Machine {
         if onward.is_empty() {
             return;
         }
-        let number = match self.outbox.find(&message.id) {
+        let number = match self.outbox.find(&Key::from(&**message)) {
             Some(known) => known.number,
             None => {
                 let number = self.number();
@@ -172,19 +187,31 @@ impl Machine {
         if self.settings.keys.is_needed() {
             receipt.code = self.settings.keys.sign_receipt(&receipt);
         }
-        self.keep_report(Returning { receipt: Arc::new(receipt), hops: Vec::new() });
+        // Without room the originator asks again.
+        let _ = self.keep_report(Returning { receipt: Arc::new(receipt), hops: Vec::new() });
     }
 
     /// Keeps a receipt to be sent.
-    fn keep_report(&mut self, returning: Returning) {
-        let is_routed = self.settings.routes.contains_key(&returning.receipt.originator);
-        if !is_routed || self.reports.len() >= MAX_REPORTS || self.reports.has(&returning.receipt) {
-            return;
+    fn keep_report(&mut self, returning: Returning) -> Result<(), Refusal> {
+        let originator = &returning.receipt.originator;
+        let is_routed = self.settings.routes.contains_key(originator);
+        if !is_routed || self.reports.has(&returning.receipt) {
+            return Ok(());
+        }
+        let count = self.reports.count_of(originator);
+        if self.reports.len() >= MAX_REPORTS || count >= MAX_REPORTS_OF_ONE {
+            let line = format!(
+                "node '{}' has {count} receipts for '{}' that wait, up to the limit; try later",
+                self.settings.node,
+                shown(originator)
+            );
+            return Err(Refusal::new(Reason::Full, line));
         }
         let number = self.number();
         self.journal.change(Change::Receipt { number, returning: returning.clone() });
         self.reports.insert(number, returning);
         self.journal.after(Deferred::Report(number));
+        Ok(())
     }
 
     pub(super) fn receive_receipt(
@@ -218,10 +245,7 @@ impl Machine {
                 let line = format!("the receipt would go back to '{next}': a loop; correct via");
                 Err(Refusal::new(Reason::Loop, line))
             }
-            Some(_) => {
-                self.keep_report(returning);
-                Ok(())
-            }
+            Some(_) => self.keep_report(returning),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::messaging::receipt::{Receipt, Returning};
 pub(super) const RECEIPT_LIFE: Duration = Duration::from_secs(86_400);
 
 /// What makes two receipts the same.
-type Key = (Arc<str>, Arc<str>, u8);
+type Key = (Arc<str>, Arc<str>, Arc<str>, u8);
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -18,11 +18,18 @@ pub(super) struct Reports {
     entries: BTreeMap<u64, Returning>,
     by_key: BTreeMap<Key, u64>,
     ends: BTreeSet<(Duration, u64)>,
+    /// How many there are for each originator.
+    counts: BTreeMap<Arc<str>, usize>,
 }
 
 impl Reports {
     pub(super) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// How many go to an originator.
+    pub(super) fn count_of(&self, originator: &str) -> usize {
+        self.counts.get(originator).copied().unwrap_or(0)
     }
 
     pub(super) fn get(&self, number: u64) -> Option<&Returning> {
@@ -39,6 +46,7 @@ impl Reports {
 
     pub(super) fn insert(&mut self, number: u64, returning: Returning) {
         self.by_key.insert(key(&returning.receipt), number);
+        *self.counts.entry(returning.receipt.originator.clone()).or_default() += 1;
         self.ends.insert((end(&returning), number));
         self.entries.insert(number, returning);
     }
@@ -46,6 +54,11 @@ impl Reports {
     pub(super) fn remove(&mut self, number: u64) -> Option<Returning> {
         let returning = self.entries.remove(&number)?;
         self.by_key.remove(&key(&returning.receipt));
+        let originator = &returning.receipt.originator;
+        match self.counts.get_mut(originator) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(self.counts.remove(originator)),
+        }
         self.ends.remove(&(end(&returning), number));
         Some(returning)
     }
@@ -62,7 +75,8 @@ impl Reports {
 }
 
 fn key(receipt: &Receipt) -> Key {
-    (receipt.message.clone(), receipt.addressee.clone(), receipt.outcome as u8)
+    let (message, originator) = (receipt.message.clone(), receipt.originator.clone());
+    (originator, message, receipt.addressee.clone(), receipt.outcome as u8)
 }
 
 fn end(returning: &Returning) -> Duration {

@@ -11,6 +11,7 @@ impl Machine {
         for change in changes {
             self.apply_change(change);
         }
+        self.inbox.tell(self.last_number);
         let entries: Vec<(u64, Duration)> =
             self.outbox.iter().map(|entry| (entry.number, entry.message.deadline())).collect();
         for (number, deadline) in entries {
@@ -55,8 +56,15 @@ impl Machine {
                 self.reports.insert(number, returning);
             }
             Change::ReceiptRemoved { number } => drop(self.reports.remove(number)),
-            Change::Seen { id, until } => drop(self.inbox.remember(id, until)),
-            Change::SeenRemoved { id } => self.inbox.forget(&id),
+            Change::Seen { key, digest, until } => {
+                drop(self.inbox.remember(key, digest, until));
+            }
+            Change::SeenRemoved { key } => self.inbox.forget(&key),
+            Change::Given { number, name } => {
+                self.last_number = self.last_number.max(number);
+                self.kept_number = self.kept_number.max(number);
+                self.last_name = self.last_name.max(name);
+            }
         }
     }
 }

@@ -10,6 +10,9 @@ use crate::messaging::receipt::{Outcome, Returning};
 
 /// Shortest time that a request is given.
 const MIN_ATTEMPT: Duration = Duration::from_millis(100);
+/// Bytes of content in a second of the time that a request is given beyond the usual: what a link
+/// of 4.8 kbit/s gives to a request that shares it with some others.
+const SLOWEST_BYTES_PER_S: u64 = 128;
 
 impl Machine {
     /// Puts a message into the queues of the nodes that its waiting recipients are reached by.
@@ -44,7 +47,7 @@ impl Machine {
         for peer in self.peers.ready(now) {
             while let Some(number) = self.peers.next(now, &peer) {
                 if !self.send(now, &peer, number) {
-                    self.peers.release(&peer);
+                    self.peers.release(&peer, number);
                 }
             }
         }
@@ -54,7 +57,8 @@ impl Machine {
     fn send(&mut self, now: Duration, peer: &Arc<str>, number: u64) -> bool {
         let (parcel, recipients, deadline) = match self.outbox.get(number) {
             Some(entry) => {
-                let recipients = self.settings.waiting_by(entry, peer);
+                let round = self.peers.round(peer, number);
+                let recipients = part(self.settings.waiting_by(entry, peer), peer, round);
                 if recipients.is_empty() {
                     return false;
                 }
@@ -79,7 +83,7 @@ impl Machine {
         self.last_attempt += 1;
         let attempt = self.last_attempt;
         let left = deadline.saturating_sub(now).max(MIN_ATTEMPT);
-        let within = self.settings.attempt_timeout.min(left);
+        let within = self.settings.attempt_timeout.saturating_add(extra_time(&parcel)).min(left);
         self.attempts.insert(attempt, Attempt { peer: peer.clone(), number, recipients });
         self.outputs.push_back(Output::Send { attempt, peer: peer.clone(), parcel, within });
         true
@@ -90,11 +94,12 @@ impl Machine {
         let Some(attempt) = self.attempts.remove(&attempt) else { return };
         match outcome {
             Sent::Failed(_) => self.peers.failed(now, &attempt.peer),
-            Sent::Taken | Sent::Refused(_) => self.peers.answered(&attempt.peer),
+            Sent::NotNow(_) => self.peers.missed(now, &attempt.peer, attempt.number),
+            Sent::Taken | Sent::Refused(_) => self.peers.answered(&attempt.peer, attempt.number),
         }
         if self.reports.get(attempt.number).is_some() {
             return match outcome {
-                Sent::Failed(_) => self.enqueue_report(attempt.number),
+                Sent::Failed(_) | Sent::NotNow(_) => self.enqueue_report(attempt.number),
                 // Who refuses a receipt has no use for it.
                 Sent::Taken | Sent::Refused(_) => self.remove_report(attempt.number),
             };
@@ -102,18 +107,16 @@ impl Machine {
         let Some(entry) = self.outbox.get(attempt.number) else { return };
         let is_reliable = entry.message.delivery == Delivery::Reliable;
         match outcome {
-            Sent::Taken => {
-                self.taken(now, &attempt);
-                // Recipients that came to it in the meantime.
-                self.enqueue(attempt.number);
-            }
+            Sent::Taken => self.taken(now, &attempt),
             Sent::Refused(reason) => self.lost(now, &attempt, &reason),
-            Sent::Failed(_) if is_reliable => self.enqueue(attempt.number),
-            Sent::Failed(reason) => {
+            Sent::Failed(_) | Sent::NotNow(_) if is_reliable => {}
+            Sent::Failed(reason) | Sent::NotNow(reason) => {
                 let reason = format!("best effort, tried once: {reason}");
                 self.lost(now, &attempt, &reason);
             }
         }
+        // Recipients that still wait, and those that came to it in the meantime.
+        self.enqueue(attempt.number);
         self.settle(attempt.number);
     }
 
@@ -204,8 +207,8 @@ impl Machine {
         while let Some(number) = self.reports.next_over(now) {
             self.remove_report(number);
         }
-        while let Some(id) = self.inbox.next_over(now) {
-            self.journal.change(Change::SeenRemoved { id });
+        while let Some(key) = self.inbox.next_over(now) {
+            self.journal.change(Change::SeenRemoved { key });
         }
     }
 
@@ -240,4 +243,23 @@ impl Machine {
         }
         self.arm(now, number);
     }
+}
+
+/// Those of the recipients that a request is for. A node that did not take a message for itself and
+/// others is given it for the others and for itself in turn: one may be possible without the other.
+fn part(mut recipients: Vec<Arc<str>>, peer: &Arc<str>, round: u32) -> Vec<Arc<str>> {
+    let is_for_peer = |recipient: &Arc<str>| recipient == peer;
+    if round > 0 && recipients.len() > 1 && recipients.iter().any(is_for_peer) {
+        recipients.retain(|recipient| is_for_peer(recipient) == round.is_multiple_of(2));
+    }
+    recipients
+}
+
+/// What a request is given beyond the usual time, for its content.
+fn extra_time(parcel: &Parcel) -> Duration {
+    let Parcel::Message(transfer) = parcel else { return Duration::ZERO };
+    let message = &transfer.message;
+    let pairs = message.extensions.iter().map(|(name, value)| name.len() + value.len());
+    let bytes = message.text.len() + pairs.sum::<usize>();
+    Duration::from_secs(u64::try_from(bytes).unwrap_or(u64::MAX) / SLOWEST_BYTES_PER_S)
 }

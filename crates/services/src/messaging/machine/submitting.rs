@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Change, Deferred, Event, Machine, Outgoing, Progress, Reply, Stage};
+use super::{Change, Deferred, Event, Key, Machine, Outgoing, Progress, Reply, Stage};
 use crate::messaging::message::{Delivery, Draft, FREE_TEXT, Message, Wanted};
 use crate::messaging::refusal::{Reason, Refusal, shown};
+use crate::messaging::signing::digest;
 
 impl Machine {
     pub(super) fn submit(&mut self, now: Duration, draft: Draft) -> Result<Reply, Refusal> {
@@ -18,13 +19,13 @@ impl Machine {
             );
             return Err(Refusal::new(Reason::Forged, line));
         }
-        if let Some(known) = draft.id.as_deref().and_then(|id| self.outbox.find(id)) {
-            return self.again(&draft, known);
+        if let Some(known) = draft.id.as_deref().and_then(|id| self.find_outgoing(id)) {
+            return again(&draft, known);
         }
         let recipients = self.settings.recipients(&draft.addressees)?;
         let message = self.complete(now, draft)?;
         self.settings.check_time(now, &message)?;
-        if self.inbox.known(&message.id).is_some() {
+        if self.inbox.known(&Key::from(&message)).is_some() {
             return Err(other_message(&message.id));
         }
         self.make_room_in_outbox()?;
@@ -44,22 +45,6 @@ impl Machine {
         }
         self.journal.after(Deferred::Send(number));
         Ok(Reply::Accepted { id: message.id.clone(), is_new: true })
-    }
-
-    /// A message with an id that is known: the same once more, or another.
-    fn again(&self, draft: &Draft, known: &Outgoing) -> Result<Reply, Refusal> {
-        let message = &known.message;
-        let is_same = self.settings.is_own(known)
-            && message.text == draft.text
-            && message.addressees == draft.addressees
-            && message.precedence == draft.precedence
-            && message.references == draft.references
-            && message.extensions == draft.extensions
-            && draft.time.is_none_or(|time| time == message.time);
-        match is_same {
-            true => Ok(Reply::Accepted { id: message.id.clone(), is_new: false }),
-            false => Err(other_message(&message.id)),
-        }
     }
 
     /// Adds to a draft what it leaves out.
@@ -102,8 +87,9 @@ impl Machine {
         loop {
             self.last_name = ms.max(self.last_name.saturating_add(1));
             let id = format!("{}-{}", short(&self.settings.node), digits(self.last_name));
-            if self.outbox.find(&id).is_none() && self.inbox.known(&id).is_none() {
-                return id.into();
+            let key = Key::new(&self.settings.node, &id);
+            if self.outbox.find(&key).is_none() && self.inbox.known(&key).is_none() {
+                return key.id;
             }
         }
     }
@@ -164,11 +150,27 @@ impl Machine {
     pub(super) fn remove_arrived(&mut self, number: u64) {
         let Some(entry) = self.inbox.remove(number) else { return };
         self.journal.change(Change::InboxRemoved { number });
-        let (id, until) = (entry.message.id.clone(), entry.message.deadline());
-        self.journal.change(Change::Seen { id: id.clone(), until });
-        if let Some(id) = self.inbox.remember(id, until) {
-            self.journal.change(Change::SeenRemoved { id });
+        let (key, until) = (Key::from(&*entry.message), entry.message.deadline());
+        let digest = digest(&entry.message);
+        self.journal.change(Change::Seen { key: key.clone(), digest, until });
+        if let Some(key) = self.inbox.remember(key, digest, until) {
+            self.journal.change(Change::SeenRemoved { key });
         }
+    }
+}
+
+/// A message with an id that is known: the same once more, or another.
+fn again(draft: &Draft, known: &Outgoing) -> Result<Reply, Refusal> {
+    let message = &known.message;
+    let is_same = message.text == draft.text
+        && message.addressees == draft.addressees
+        && message.precedence == draft.precedence
+        && message.references == draft.references
+        && message.extensions == draft.extensions
+        && draft.time.is_none_or(|time| time == message.time);
+    match is_same {
+        true => Ok(Reply::Accepted { id: message.id.clone(), is_new: false }),
+        false => Err(other_message(&message.id)),
     }
 }
 

@@ -107,7 +107,7 @@ impl Settings {
                 text(message.time),
                 text(now)
             );
-            return Err(Refusal::malformed(line));
+            return Err(Refusal::new(Reason::Early, line));
         }
         Ok(())
     }

@@ -29,6 +29,8 @@ use crate::messaging::refusal::{Reason, Refusal, shown};
 const MAX_DATAGRAM_BYTES: usize = 64 * 1024;
 /// Most requests that wait for the task.
 const MAX_CALLS: usize = 256;
+/// Longest content that goes in one datagram, in bytes.
+const LONG_BYTES: usize = 1024;
 /// Pause after a socket could not be read.
 const RECEIVE_PAUSE: Duration = Duration::from_millis(10);
 /// Between name and line of a refusal.
@@ -81,6 +83,7 @@ impl Caller {
         (form, bytes): (Form, Bytes),
         (is_confirmable, within): (bool, Duration),
     ) -> Sent {
+        let is_long = bytes.len() > LONG_BYTES;
         let content = Content::new(Code::POST)
             .with(option::URI_PATH, path.trim_start_matches('/').as_bytes())
             .with_uint(option::CONTENT_FORMAT, number(form).into())
@@ -92,6 +95,8 @@ impl Caller {
         }
         match answer.await {
             Ok(Ok(content)) => outcome(node, &content),
+            // Something long took too long, which says nothing of the node.
+            Ok(Err(line)) if is_long => Sent::NotNow(line),
             Ok(Err(line)) => Sent::Failed(line),
             Err(_) => Sent::Failed("this node stops".to_owned()),
         }
@@ -114,7 +119,7 @@ fn outcome(node: &str, content: &Content) -> Sent {
     match (code.is_success(), is_final) {
         (true, _) => Sent::Taken,
         (false, true) => Sent::Refused(line.replace(['\r', '\n'], " ")),
-        (false, false) => Sent::Failed(format!("{coded}: {}", shown(line))),
+        (false, false) => Sent::NotNow(format!("{coded}: {}", shown(line))),
     }
 }
 
@@ -141,7 +146,7 @@ fn code(reason: Reason) -> Code {
         Reason::TooLarge => Code::REQUEST_ENTITY_TOO_LARGE,
         Reason::Unsupported => Code::UNSUPPORTED_CONTENT_FORMAT,
         Reason::Expired => Code::UNPROCESSABLE_ENTITY,
-        Reason::Full => Code::SERVICE_UNAVAILABLE,
+        Reason::Full | Reason::Early => Code::SERVICE_UNAVAILABLE,
         Reason::Loop => Code::HOP_LIMIT_REACHED,
     }
 }
@@ -185,8 +190,8 @@ impl Face {
                     None => std::future::pending().await,
                 }
             };
+            // None before the others: a peer that floods the socket keeps no answer waiting.
             tokio::select! {
-                biased;
                 true = super::ended(&mut stopping) => return,
                 Some((exchange, content)) = answers.recv() => {
                     task.input(Input::Respond { exchange, content });
@@ -329,10 +334,13 @@ mod tests {
             (Code::CHANGED, "c"),
             (Code::NOT_FOUND, ""),
             (Code::NOT_FOUND, "c: why"),
-            (Code::SERVICE_UNAVAILABLE, "b: full"),
-            (Code::REQUEST_ENTITY_INCOMPLETE, "b: late"),
         ] {
             assert!(matches!(of(code, payload), Sent::Failed(_)), "{code:?} {payload}");
+        }
+        for (code, payload) in
+            [(Code::SERVICE_UNAVAILABLE, "b: full"), (Code::REQUEST_ENTITY_INCOMPLETE, "b: late")]
+        {
+            assert!(matches!(of(code, payload), Sent::NotNow(_)), "{code:?} {payload}");
         }
     }
 
@@ -350,6 +358,7 @@ mod tests {
             Reason::Unsupported,
             Reason::Expired,
             Reason::Full,
+            Reason::Early,
             Reason::Loop,
         ] {
             let status = Refusal::new(reason, "").status();

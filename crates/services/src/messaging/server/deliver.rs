@@ -39,13 +39,16 @@ pub(super) struct Deliverer {
     nodes: BTreeMap<Arc<str>, Peer>,
     proxy: Option<Target>,
     coap: Option<Caller>,
+    /// How long a connection may take to be made.
+    patience: Duration,
     idle: Mutex<BTreeMap<Arc<str>, Idle>>,
 }
 
 impl Deliverer {
     pub(super) fn new(config: &Config, coap: Option<Caller>) -> Self {
         let (nodes, proxy) = (config.nodes.clone(), config.proxy.clone());
-        Self { nodes, proxy, coap, idle: Mutex::default() }
+        let patience = config.settings.attempt_timeout;
+        Self { nodes, proxy, coap, patience, idle: Mutex::default() }
     }
 
     /// Gives something to a node; what came of it.
@@ -78,7 +81,9 @@ impl Deliverer {
         match tokio::time::timeout(within, exchange).await {
             Ok(Ok(sent)) => sent,
             Ok(Err(line)) => Sent::Failed(line),
-            Err(_) => Sent::Failed(format!("no answer within {} ms", within.as_millis())),
+            // A connection there is, or its own time would have ended.
+            Err(_) if within > self.patience => Sent::NotNow(late(within)),
+            Err(_) => Sent::Failed(late(within)),
         }
     }
 
@@ -97,7 +102,8 @@ impl Deliverer {
             }
         }
         let whom = self.proxy.as_ref().unwrap_or(peer.0);
-        let mut connection = connect(whom).await?;
+        let connecting = tokio::time::timeout(self.patience, connect(whom)).await;
+        let mut connection = connecting.map_err(|_| late(self.patience))??;
         let response = connection.send_request(self.request(peer, path, bytes)?).await;
         let response = response.map_err(|error| format!("no answer: {error}"))?;
         self.finish(node, connection, response).await
@@ -163,6 +169,10 @@ impl Deliverer {
     }
 }
 
+fn late(within: Duration) -> String {
+    format!("no answer within {} ms", within.as_millis())
+}
+
 /// Whether a request is repeated until the node has it (RFC 7252 §4.2): not of best effort.
 fn is_confirmable(parcel: &Parcel) -> bool {
     match parcel {
@@ -190,9 +200,11 @@ fn outcome(
     let is_final = status.is_client_error() || status == StatusCode::LOOP_DETECTED;
     match status {
         _ if status.is_success() => Ok(Sent::Taken),
-        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Err(line.to_owned()),
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
+            Ok(Sent::NotNow(line.to_owned()))
+        }
         _ if is_final => Ok(Sent::Refused(line.to_owned())),
-        _ => Err(format!("status {status}: {line}")),
+        _ => Ok(Sent::NotNow(format!("status {status}: {line}"))),
     }
 }
 
@@ -223,7 +235,7 @@ mod tests {
             assert_eq!(of(status, Some("b")), Ok(Sent::Refused("line".to_owned())), "{status}");
         }
         for status in [408, 429, 500, 503, 504] {
-            assert!(of(status, Some("b")).is_err(), "{status}");
+            assert!(matches!(of(status, Some("b")), Ok(Sent::NotNow(_))), "{status}");
         }
         for status in [200, 204, 400, 403, 404, 502] {
             assert!(of(status, None).is_err(), "{status} of a proxy");

@@ -40,7 +40,11 @@ impl Events {
             .take(MAX_REPLAYED)
             .map(|arrived| text(&Event::Arrived(arrived.clone())))
             .collect();
-        let first = if replayed.is_empty() { ": subscribed\n\n".to_owned() } else { replayed };
+        // Who breaks off before anything comes knows where to go on all the same.
+        let first = match replayed.is_empty() {
+            true => format!(": subscribed\nid: {}\n\n", machine.last_announced()),
+            false => replayed,
+        };
         // There is room for the first.
         let _ = sender.try_send(first.into());
         if inbox.next().is_none() {

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use super::answer::{self, Content};
 use super::documents::{self, Part};
 use super::owner::Handle;
+use super::patient::Patient;
 use super::route::{Does, Found, Schema, find};
 use super::{Face, NODE_FIELD};
 use crate::messaging::forms::{Form, MAX_DOCUMENT_BYTES, SCHEMA, too_large};
@@ -30,6 +31,8 @@ use crate::messaging::refusal::{Reason, Refusal, shown};
 const HEAD_PATIENCE: Duration = Duration::from_secs(60);
 /// How long the content of a request may take: on the slowest link a long message needs minutes.
 const CONTENT_PATIENCE: Duration = Duration::from_secs(300);
+/// How long nothing of an answer may leave: its reader is gone or does not read.
+const WRITE_PATIENCE: Duration = Duration::from_secs(300);
 /// Largest head of a request, in bytes.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
@@ -56,7 +59,7 @@ pub(super) async fn serve(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE)
         .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Patient::new(stream, WRITE_PATIENCE)), service);
     let mut connection = std::pin::pin!(connection);
     // An error means that the service is gone: the end as well.
     let mut stopped =

@@ -7,12 +7,14 @@ mod documents;
 mod events;
 mod http;
 mod owner;
+mod patient;
 mod route;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,8 +26,10 @@ use super::config::Config;
 use crate::Error;
 use owner::{Handle, Owner};
 
-/// Most connections of clients and nodes at once; more wait in the listen queue.
+/// Most connections to a listener at once; more wait in its queue.
 const MAX_CONNECTIONS: usize = 1024;
+/// Most of them from one address of another machine; more are closed.
+const MAX_OF_ADDRESS: usize = 128;
 /// How long exchanges under way may take to end once the service is asked to stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause after `accept` failed for want of descriptors or memory, which only time gives back.
@@ -52,6 +56,8 @@ pub struct Server {
     handle: Handle,
     listeners: Vec<(TcpListener, SocketAddr, Face)>,
     coap: Option<(coap::Face, SocketAddr)>,
+    /// Most connections to each listener.
+    max_connections: usize,
 }
 
 impl Server {
@@ -60,7 +66,10 @@ impl Server {
     /// # Errors
     /// [`Error::Caller`] where an address cannot be had or the store not be opened.
     pub async fn bind(config: &Config) -> Result<Self, Error> {
-        let mut wanted = vec![(config.listen, Face::Both)];
+        // With keys nothing of another node's comes to where clients write in this one's name.
+        let has_keys = config.settings.keys.is_needed();
+        let face = if has_keys { Face::Clients } else { Face::Both };
+        let mut wanted = vec![(config.listen, face)];
         if let Some(peers) = config.peers {
             wanted = vec![(config.listen, Face::Clients), (peers, Face::Peers)];
         }
@@ -80,7 +89,7 @@ impl Server {
             (coap, caller) = (Some((face, address)), Some(way));
         }
         let (owner, handle) = Owner::open(config, caller)?;
-        Ok(Self { owner, handle, listeners, coap })
+        Ok(Self { owner, handle, listeners, coap, max_connections: MAX_CONNECTIONS })
     }
 
     /// Where it listens: for clients first, then for nodes, over CoAP last.
@@ -95,10 +104,11 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let (stopping, watcher) = watch::channel(false);
         let owner = tokio::spawn(self.owner.run(watcher.clone()));
-        let seats = Arc::new(tokio::sync::Semaphore::new(MAX_CONNECTIONS));
         let mut accepting = JoinSet::new();
         for (listener, _, face) in self.listeners {
-            let (handle, seats, watcher) = (self.handle.clone(), seats.clone(), watcher.clone());
+            // Each has its own: nodes take none from clients.
+            let seats = Arc::new(tokio::sync::Semaphore::new(self.max_connections));
+            let (handle, watcher) = (self.handle.clone(), watcher.clone());
             accepting.spawn(accept(listener, face, handle, seats, watcher));
         }
         if let Some((face, _)) = self.coap {
@@ -125,18 +135,23 @@ async fn accept(
     mut stopping: watch::Receiver<bool>,
 ) {
     let mut connections = JoinSet::new();
+    let mut addresses = Addresses::default();
     let watcher = stopping.clone();
     loop {
         let Ok(seat) = seats.clone().acquire_owned().await else { return };
         tokio::select! {
             true = ended(&mut stopping) => break,
             accepted = listener.accept() => match accepted {
+                Ok((_, peer)) if !addresses.take(peer.ip()) => {
+                    tracing::warn!(%peer, "closed: its address has {MAX_OF_ADDRESS} connections");
+                }
                 Ok((stream, peer)) => {
                     let _ = stream.set_nodelay(true);
                     let (handle, stopping) = (handle.clone(), watcher.clone());
                     connections.spawn(async move {
                         http::serve(stream, peer, face, handle, stopping).await;
                         drop(seat);
+                        peer.ip()
                     });
                 }
                 Err(error) => {
@@ -144,11 +159,41 @@ async fn accept(
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
-            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            Some(ended) = connections.join_next(), if !connections.is_empty() => {
+                if let Ok(address) = ended {
+                    addresses.give_back(address);
+                }
+            }
         }
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
+}
+
+/// How many connections each address of another machine has.
+#[derive(Debug, Default)]
+struct Addresses(BTreeMap<IpAddr, usize>);
+
+impl Addresses {
+    /// Counts one more; false where it has as many as it may.
+    fn take(&mut self, address: IpAddr) -> bool {
+        if address.is_loopback() {
+            return true;
+        }
+        // bound: connections.
+        let count = self.0.entry(address).or_default();
+        let may = *count < MAX_OF_ADDRESS;
+        *count += usize::from(may);
+        may
+    }
+
+    /// Counts one less.
+    fn give_back(&mut self, address: IpAddr) {
+        match self.0.get_mut(&address) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(self.0.remove(&address)),
+        }
+    }
 }
 
 /// Waits until the service is to stop, or is gone.

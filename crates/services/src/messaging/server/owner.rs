@@ -22,6 +22,8 @@ use crate::messaging::store::{Opened, Store};
 const MAX_COMMANDS: usize = 1024;
 /// How long an answer may wait for the disk.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a batch may be with the disk before nothing new is taken.
+const STALL_PATIENCE: Duration = Duration::from_secs(5);
 /// How often subscribers get a sign of life.
 const LIFE_INTERVAL: Duration = Duration::from_secs(15);
 /// How long the disk is waited for in the end.
@@ -61,7 +63,8 @@ impl Handle {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err(stopped()),
             Err(_) => {
-                let line = "the disk does not take it; free some room, and send it again";
+                let line = "the disk has not taken it yet, and it may still go; free some room, \
+                            and send it again with the same id";
                 Err(Refusal::new(Reason::Full, line))
             }
         }
@@ -113,16 +116,50 @@ pub(super) struct Owner {
     /// Batches that are not on the disk yet.
     writing: usize,
     wake_at: Option<Duration>,
-    started: Instant,
-    started_at: Duration,
+    clock: Clock,
+    /// Since when a batch is with the disk.
+    written_since: Option<Instant>,
+}
+
+/// Why nothing new is taken while the disk has not had a batch for long: nothing that is refused so
+/// reaches the machine, which keeps no more than it had.
+fn stalled(since: Option<Instant>, now: Instant) -> Option<Refusal> {
+    let waited = now.saturating_duration_since(since?);
+    (waited > STALL_PATIENCE).then(|| {
+        let seconds = waited.as_secs();
+        let line = format!(
+            "the disk has taken nothing for {seconds} s; free some room, and send it again"
+        );
+        Refusal::new(Reason::Full, line)
+    })
+}
+
+/// The time since 1970 as the machine has it: the system's, which may stand while the system
+/// sleeps and be set, but never going back.
+#[derive(Debug, Default)]
+struct Clock {
+    last: Duration,
+}
+
+impl Clock {
+    fn now(&mut self) -> Duration {
+        let system = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        self.at(system.unwrap_or_default())
+    }
+
+    /// The time when the system's clock shows `system`.
+    fn at(&mut self, system: Duration) -> Duration {
+        self.last = self.last.max(system);
+        self.last
+    }
 }
 
 impl Owner {
     /// A node as it is configured, with what its store has.
     pub(super) fn open(config: &Config, coap: Option<Caller>) -> Result<(Self, Handle), Error> {
         let mut settings = config.settings.clone();
-        let started_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let started_at = started_at.unwrap_or_default();
+        let mut clock = Clock::default();
+        let started_at = clock.now();
         // Nodes that start together should not try together.
         settings.seed = settings.node.bytes().fold(started_at.subsec_nanos().into(), mixed);
         let node = settings.node.clone();
@@ -156,15 +193,10 @@ impl Owner {
             last_token: 0,
             writing: 0,
             wake_at: None,
-            started: Instant::now(),
-            started_at,
+            clock,
+            written_since: None,
         };
         Ok((owner, Handle { commands: sender, node, about: Arc::new(about) }))
-    }
-
-    /// The time since 1970, which never goes back.
-    fn now(&self) -> Duration {
-        self.started_at + self.started.elapsed()
     }
 
     /// Runs the machine until it is to stop and the disk has what was given to it.
@@ -172,8 +204,10 @@ impl Owner {
         self.input(Input::Wake);
         let mut life = tokio::time::interval(LIFE_INTERVAL);
         loop {
-            let pause = self.wake_at.map(|at| at.saturating_sub(self.now()));
-            let wake = tokio::time::sleep(pause.unwrap_or(LIFE_INTERVAL));
+            let now = self.clock.now();
+            let pause = self.wake_at.map_or(LIFE_INTERVAL, |at| at.saturating_sub(now));
+            // The clock may be set, and stands for sleeps of this process: it is looked at often.
+            let wake = tokio::time::sleep(pause.min(LIFE_INTERVAL));
             tokio::select! {
                 biased;
                 Some(ticket) = self.written.recv() => self.persisted(ticket),
@@ -185,7 +219,10 @@ impl Owner {
                     None => break,
                 },
                 _ = stopping.wait_for(|stopping| *stopping) => break,
-                _ = life.tick() => self.events.life(),
+                _ = life.tick() => {
+                    self.events.life();
+                    self.input(Input::Wake);
+                }
                 () = wake => self.input(Input::Wake),
             }
         }
@@ -209,12 +246,17 @@ impl Owner {
 
     fn persisted(&mut self, ticket: Ticket) {
         self.writing = self.writing.saturating_sub(1);
+        self.written_since = None;
         self.input(Input::Persisted { ticket });
     }
 
     fn command(&mut self, command: Command) {
         match command {
             Command::Input(make, tell) => {
+                if let Some(refusal) = stalled(self.written_since, Instant::now()) {
+                    let _ = tell.send(Err(refusal));
+                    return;
+                }
                 self.last_token += 1;
                 self.answers.insert(self.last_token, tell);
                 self.input(make(self.last_token));
@@ -227,7 +269,7 @@ impl Owner {
     }
 
     fn input(&mut self, input: Input) {
-        let now = self.now();
+        let now = self.clock.now();
         self.machine.handle_input(now, input);
         while let Some(output) = self.machine.poll_output() {
             match output {
@@ -241,7 +283,9 @@ impl Owner {
                     let (deliverer, tell) = (self.deliverer.clone(), self.tell_sent.clone());
                     tokio::spawn(async move {
                         let outcome = deliverer.deliver(&peer, &parcel, within).await;
-                        if let Sent::Failed(reason) | Sent::Refused(reason) = &outcome {
+                        if let Sent::Failed(reason) | Sent::NotNow(reason) | Sent::Refused(reason) =
+                            &outcome
+                        {
                             tracing::info!(%peer, reason, "not delivered");
                         }
                         let _ = tell.send((attempt, outcome));
@@ -249,11 +293,38 @@ impl Owner {
                 }
                 Output::Persist { ticket, changes } => {
                     self.writing += 1;
+                    self.written_since = Some(Instant::now());
                     self.store.write(ticket, changes);
                 }
                 Output::Event(event) => self.events.publish(&event),
                 Output::WakeAt(at) => self.wake_at = at,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_follows_the_system_and_never_goes_back() {
+        let mut clock = Clock::default();
+        let seconds = Duration::from_secs;
+        let system = [100, 101, 5000, 4990, 5001];
+        let shown = system.map(|at| clock.at(seconds(at)));
+        assert_eq!(shown, [100, 101, 5000, 5000, 5001].map(seconds));
+        assert!(clock.now() > seconds(1_700_000_000), "it is the system's");
+    }
+
+    #[test]
+    fn nothing_new_is_taken_while_the_disk_takes_nothing() {
+        let since = Instant::now();
+        let after = |seconds| stalled(Some(since), since + Duration::from_secs(seconds));
+        assert_eq!((after(0), after(5)), (None, None));
+        let refusal = after(6).unwrap();
+        assert_eq!(refusal.status(), 503);
+        assert!(refusal.line.contains("taken nothing for 6 s"), "{refusal}");
+        assert_eq!(stalled(None, since + Duration::from_secs(60)), None);
     }
 }

@@ -321,6 +321,67 @@ async fn clients_and_nodes_have_faces_of_their_own() {
     assert_eq!(node.post("/transfers", "{}").await.status, 404);
     assert_eq!(node.get("/schemas/messaging.xsd").await.text(), SCHEMA);
     node.end().await;
+    // With keys the clients' is never the nodes' too, as where those come over CoAP.
+    let mut keyed = config("a", &store, 0, &[]);
+    keyed.settings.keys = crate::messaging::Keys::new([("a".to_owned(), vec![7; 16])]).unwrap();
+    let node = start(keyed).await;
+    assert_eq!(node.post("/transfers", "{}").await.status, 404);
+    assert_eq!(node.post("/messages", "{}").await.status, 400);
+    node.end().await;
+}
+
+/// A seat for each, so that one more waits: of nodes it takes none from clients.
+#[tokio::test]
+async fn nodes_that_hold_all_connections_keep_no_client_out() {
+    let store = scratch("seats");
+    let mut two = config("a", &store, 0, &[]);
+    two.peers = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let mut server = Server::bind(&two).await.unwrap();
+    server.max_connections = 2;
+    let [clients, peers] = server.addresses()[..] else { panic!() };
+    let (stop, stopped) = oneshot::channel();
+    let ended = tokio::spawn(server.run(async move { drop(stopped.await) }));
+    let node = Node { address: clients, stop, ended };
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(peers).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0, "it has a seat");
+        held.push(stream);
+    }
+    let answer = tokio::time::timeout(5000 * MS, node.get("/inbox")).await;
+    assert_eq!(answer.expect("a client waits for nodes").status, 200);
+    drop(held);
+    node.end().await;
+}
+
+#[test]
+fn an_address_has_so_many_connections() {
+    let mut addresses = super::Addresses::default();
+    let [one, other] = [[192_u8, 0, 2, 1], [192, 0, 2, 2]].map(std::net::IpAddr::from);
+    for _ in 0..super::MAX_OF_ADDRESS {
+        assert!(addresses.take(one));
+    }
+    assert!(!addresses.take(one) && addresses.take(other));
+    addresses.give_back(one);
+    assert!(addresses.take(one) && !addresses.take(one));
+    addresses.give_back(other);
+    assert_eq!(addresses.0.len(), 1, "nothing is kept of who has none");
+}
+
+#[tokio::test]
+async fn a_message_that_is_gone_need_not_be_marked() {
+    let store = scratch("gone");
+    let a = start(config("a", &store, 0, &[])).await;
+    let url = Target::parse(&format!("http://{}", a.address)).unwrap();
+    let client = crate::messaging::client::Client { url, timeout: 5000 * MS };
+    let id = a.post("/messages", r#"{"addressees":["a"],"text":"x"}"#).await;
+    let id = id.json()["id"].as_str().unwrap().to_owned();
+    assert!(client.mark_read_if_there(&id).await.unwrap());
+    client.remove(&id).await.unwrap();
+    assert!(!client.mark_read_if_there(&id).await.unwrap());
+    a.end().await;
+    assert!(client.mark_read_if_there(&id).await.is_err(), "nobody says that it is gone");
 }
 
 #[tokio::test]
@@ -362,6 +423,16 @@ async fn subscribers_get_what_was_and_what_comes() {
         seen.push_str(std::str::from_utf8(&room[..count]).unwrap());
     }
     assert!(!seen.contains("\"one\""), "{seen}");
+    // Who gets nothing at first knows the number to come back with all the same.
+    let mut third = TcpStream::connect(a.address).await.unwrap();
+    let head = format!("GET /events?after={} HTTP/1.1\r\nHost: x\r\n\r\n", ids[1]);
+    third.write_all(head.as_bytes()).await.unwrap();
+    let mut seen = String::new();
+    while !seen.contains(&format!("\nid: {}\n\n", ids[1])) {
+        let count = third.read(&mut room).await.unwrap();
+        assert!(count > 0, "{seen}");
+        seen.push_str(std::str::from_utf8(&room[..count]).unwrap());
+    }
     a.end().await;
     // The end of the service ends the stream.
     while stream.read(&mut room).await.unwrap() > 0 {}

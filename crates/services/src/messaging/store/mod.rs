@@ -8,6 +8,8 @@ mod write;
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -21,7 +23,7 @@ use crate::Error;
 /// Name of the file in its directory.
 const FILE: &str = "messages.sqlite";
 /// Version of the schema.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// Pause before changes are tried again that could not be written, as on a full disk.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// How long another process that has the file is waited for.
@@ -36,6 +38,8 @@ enum Task {
 /// See the module.
 pub(super) struct Store {
     tasks: Sender<Task>,
+    /// What cannot be written is not tried again.
+    is_ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -70,13 +74,15 @@ impl Store {
         let changes = read::read(&connection).map_err(|error| broken(&error))?;
         // bound: one batch, since the machine gives the next when it has heard of the last.
         let (tasks, inbox) = channel();
+        let is_ending = Arc::new(AtomicBool::new(false));
+        let end = is_ending.clone();
         // bound: as many as batches, of which there is one at a time.
         let (tell, done) = unbounded_channel();
         let thread = std::thread::Builder::new()
             .name("message-store".to_owned())
-            .spawn(move || run(connection, &inbox, &tell))
+            .spawn(move || run(connection, &inbox, &tell, &end))
             .map_err(|error| broken(&error))?;
-        Ok(Opened { store: Self { tasks, thread: Some(thread) }, changes, done })
+        Ok(Opened { store: Self { tasks, is_ending, thread: Some(thread) }, changes, done })
     }
 
     /// Writes changes, all or none, again and again until the disk has them.
@@ -85,8 +91,9 @@ impl Store {
         let _ = self.tasks.send(Task::Write(ticket, changes));
     }
 
-    /// Waits until what was given is written.
+    /// Waits until what was given is written, or cannot be: what was not answered is lost then.
     pub(super) async fn finish(mut self) {
+        self.is_ending.store(true, Ordering::Relaxed);
         let _ = self.tasks.send(Task::End);
         if let Some(thread) = self.thread.take() {
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
@@ -106,7 +113,7 @@ fn prepare(connection: &mut Connection, node: &str) -> rusqlite::Result<String> 
     match version {
         0 => {
             transaction.execute_batch(include_str!("schema.sql"))?;
-            transaction.execute("INSERT INTO node VALUES (?)", [node])?;
+            transaction.execute("INSERT INTO node VALUES (?, 0, 0)", [node])?;
             transaction.pragma_update(None, "user_version", VERSION)?;
         }
         VERSION => {}
@@ -120,10 +127,18 @@ fn prepare(connection: &mut Connection, node: &str) -> rusqlite::Result<String> 
     Ok(owner.unwrap_or_default())
 }
 
-fn run(mut connection: Connection, inbox: &Receiver<Task>, tell: &UnboundedSender<Ticket>) {
+fn run(
+    mut connection: Connection,
+    inbox: &Receiver<Task>,
+    tell: &UnboundedSender<Ticket>,
+    is_ending: &AtomicBool,
+) {
     while let Ok(Task::Write(ticket, changes)) = inbox.recv() {
         while let Err(error) = write::write(&mut connection, &changes) {
             tracing::error!(%error, "the store cannot be written: answers wait for it");
+            if is_ending.load(Ordering::Relaxed) {
+                return;
+            }
             // sleep: nobody is told when a disk has room again.
             std::thread::sleep(RETRY_PAUSE);
         }

@@ -6,7 +6,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, Row};
 
 use crate::messaging::forms::Form;
-use crate::messaging::machine::{Arrived, Change, Progress, Stage};
+use crate::messaging::machine::{Arrived, Change, Key, Progress, Stage};
 use crate::messaging::message::Transfer;
 use crate::messaging::receipt::Returning;
 use crate::messaging::refusal::Refusal;
@@ -15,7 +15,8 @@ use crate::messaging::refusal::Refusal;
 pub(super) fn read(db: &Connection) -> rusqlite::Result<Vec<Change>> {
     let mut changes = Vec::new();
     let sql = [
-        ("SELECT * FROM inbox ORDER BY number", arrived as Of),
+        ("SELECT * FROM node", given as Of),
+        ("SELECT * FROM inbox ORDER BY number", arrived),
         ("SELECT * FROM outgoing ORDER BY number", outgoing),
         ("SELECT * FROM recipient ORDER BY number, node", recipient),
         ("SELECT * FROM receipt ORDER BY number", receipt),
@@ -32,6 +33,10 @@ pub(super) fn read(db: &Connection) -> rusqlite::Result<Vec<Change>> {
 }
 
 type Of = fn(&Row<'_>) -> rusqlite::Result<Change>;
+
+fn given(row: &Row<'_>) -> rusqlite::Result<Change> {
+    Ok(Change::Given { number: row.get("last_number")?, name: row.get("last_name")? })
+}
 
 fn arrived(row: &Row<'_>) -> rusqlite::Result<Change> {
     let Transfer { message, .. } = transfer(row)?;
@@ -67,8 +72,9 @@ fn receipt(row: &Row<'_>) -> rusqlite::Result<Change> {
 }
 
 fn seen(row: &Row<'_>) -> rusqlite::Result<Change> {
-    let id: String = row.get("id")?;
-    Ok(Change::Seen { id: id.into(), until: ms(row, "until_ms")? })
+    let (originator, id): (String, String) = (row.get("originator")?, row.get("id")?);
+    let key = Key { id: id.into(), originator: originator.into() };
+    Ok(Change::Seen { key, digest: row.get("digest")?, until: ms(row, "until_ms")? })
 }
 
 fn ms(row: &Row<'_>, column: &str) -> rusqlite::Result<Duration> {

@@ -1,7 +1,10 @@
 -- What a node of the messaging service keeps over a restart. Times in milliseconds since 1970,
 -- messages and receipts in their CBOR form.
 CREATE TABLE node (
-    name TEXT PRIMARY KEY
+    name TEXT PRIMARY KEY,
+    -- The greatest number that was given away, and what the last id was made of.
+    last_number INTEGER NOT NULL,
+    last_name INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE inbox (
     number INTEGER PRIMARY KEY,
@@ -28,6 +31,9 @@ CREATE TABLE receipt (
     receipt BLOB NOT NULL
 ) STRICT;
 CREATE TABLE seen (
-    id TEXT PRIMARY KEY,
-    until_ms INTEGER NOT NULL
+    originator TEXT NOT NULL,
+    id TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    until_ms INTEGER NOT NULL,
+    PRIMARY KEY (originator, id)
 ) STRICT, WITHOUT ROWID;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::messaging::machine::{Arrived, Progress, Stage};
+use crate::messaging::machine::{Arrived, Key, Progress, Stage};
 use crate::messaging::message::{Delivery, Precedence};
 use crate::messaging::{Message, Outcome, Receipt, Returning, Wanted};
 
@@ -78,22 +78,26 @@ async fn changes_come_back_and_those_that_are_over_do_not() {
     let progress = |stage| Progress { stage, at: at(6), reason: Some("why".to_owned()) };
     let recipient =
         |number, stage| Change::Recipient { number, node: "b".into(), progress: progress(stage) };
-    let seen = |id: &str| Change::Seen { id: id.into(), until: at(11) };
+    let key = |id: &str| Key { id: id.into(), originator: "c".into() };
+    let seen = |id: &str| Change::Seen { key: key(id), digest: [7; 16], until: at(11) };
+    let given = |number| Change::Given { number, name: 10 * number };
     let batches = vec![
         vec![Change::Inbox(arrived(1, None)), outgoing(2), recipient(2, Stage::Waiting)],
         vec![Change::Inbox(arrived(1, Some(at(8)))), recipient(2, Stage::Delivered)],
         vec![Change::Inbox(arrived(3, None)), outgoing(4), recipient(4, Stage::Waiting)],
-        vec![Change::InboxRemoved { number: 3 }, Change::OutgoingRemoved { number: 4 }],
+        vec![Change::InboxRemoved { number: 3 }, Change::OutgoingRemoved { number: 4 }, given(4)],
         vec![Change::Receipt { number: 5, returning: returning.clone() }, seen("s"), seen("t")],
         vec![
             Change::Receipt { number: 6, returning: returning.clone() },
             Change::ReceiptRemoved { number: 6 },
-            Change::SeenRemoved { id: "t".into() },
+            Change::SeenRemoved { key: key("t") },
+            given(6),
         ],
     ];
     written(&scratch.0, batches).await;
     let opened = Store::open(&scratch.0, "a").unwrap();
     let expected = [
+        given(6),
         Change::Inbox(arrived(1, Some(at(8)))),
         outgoing(2),
         recipient(2, Stage::Delivered),
@@ -115,7 +119,18 @@ async fn a_store_of_another_node_version_or_process_is_refused() {
     let connection = Connection::open(scratch.0.join(FILE)).unwrap();
     connection.pragma_update(None, "user_version", 9).unwrap();
     drop(connection);
-    assert!(refused("a").contains("it has version 9, and this longwire knows 1"));
+    assert!(refused("a").contains("it has version 9, and this longwire knows 2"));
     fs::write(scratch.0.join(FILE), b"no database at all, but some text of more bytes").unwrap();
     assert!(refused("a").contains("cannot open the store"), "{}", refused("a"));
+}
+
+#[tokio::test]
+async fn a_disk_that_takes_nothing_does_not_keep_a_node_from_ending() {
+    let scratch = Scratch::new("ending");
+    let mut opened = Store::open(&scratch.0, "a").unwrap();
+    // SQLite has no such number: this is never written.
+    opened.store.write(1, vec![Change::Given { number: u64::MAX, name: 0 }]);
+    let ended = tokio::time::timeout(Duration::from_secs(30), opened.store.finish()).await;
+    assert!(ended.is_ok(), "it is tried for ever");
+    assert_eq!(opened.done.recv().await, None, "nor is it said to be written");
 }

@@ -58,13 +58,18 @@ fn apply(db: &Transaction<'_>, change: &Change) -> rusqlite::Result<()> {
         Change::ReceiptRemoved { number } => {
             db.prepare_cached("DELETE FROM receipt WHERE number = ?")?.execute([number]).map(drop)
         }
-        Change::Seen { id, until } => db
-            .prepare_cached("INSERT OR REPLACE INTO seen VALUES (?, ?)")?
-            .execute(params![&**id, ms(*until)])
+        Change::Seen { key, digest, until } => db
+            .prepare_cached("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?)")?
+            .execute(params![&*key.originator, &*key.id, &digest[..], ms(*until)])
             .map(drop),
-        Change::SeenRemoved { id } => {
-            db.prepare_cached("DELETE FROM seen WHERE id = ?")?.execute([&**id]).map(drop)
-        }
+        Change::SeenRemoved { key } => db
+            .prepare_cached("DELETE FROM seen WHERE originator = ? AND id = ?")?
+            .execute([&*key.originator, &*key.id])
+            .map(drop),
+        Change::Given { number, name } => db
+            .prepare_cached("UPDATE node SET last_number = ?, last_name = ?")?
+            .execute(params![number, name])
+            .map(drop),
     }
 }
 

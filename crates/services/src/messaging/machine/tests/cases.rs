@@ -150,7 +150,7 @@ fn nothing_is_answered_sent_or_announced_before_the_disk_has_it() {
     let mut outputs: Vec<Output> = std::iter::from_fn(|| machine.poll_output()).collect();
     assert!(matches!(outputs.pop(), Some(Output::WakeAt(Some(_)))));
     let Some(Output::Persist { ticket, changes }) = outputs.pop() else { panic!() };
-    assert!(outputs.is_empty() && changes.len() == 4, "{outputs:?} {changes:?}");
+    assert!(outputs.is_empty() && changes.len() == 5, "{outputs:?} {changes:?}");
     // Another that comes meanwhile waits for its own batch.
     let transfer = transfer(message("x"), &[], &[]);
     let other = Message { originator: "b".into(), ..(*transfer.message).clone() };
@@ -259,6 +259,8 @@ fn expired_and_future_messages_are_refused() {
     let time = START + 4300 * S;
     let refusal = b.receive(transfer(Message { time, ..message("x") }, &[], &[])).unwrap_err();
     assert!(refusal.line.contains("over an hour ahead"), "{refusal}");
+    // By then it is good, or a clock is right again: the node before keeps it.
+    assert_eq!((refusal.reason, refusal.status()), (Reason::Early, 503));
     let past = Draft { time: Some(START), validity: Some(S), ..draft(&["a"]) };
     assert_eq!(b.submit(past).unwrap_err().reason, Reason::Expired);
 }
@@ -561,4 +563,206 @@ fn a_message_taken_out_of_the_inbox_does_not_come_again() {
     assert_eq!((b.machine.inbox(0).count(), b.events.len()), (0, 1));
     b.input(Input::Remove { token: 0, id: "a-1".into() });
     assert_eq!(b.answers.pop().unwrap().unwrap_err().reason, Reason::Unknown);
+}
+
+#[test]
+fn what_a_node_does_not_take_holds_up_nothing_else() {
+    let mut a = Node::of("a", &[("b", "b")]);
+    let named =
+        |text: &str, precedence| Draft { text: text.to_owned(), precedence, ..draft(&["b"]) };
+    a.accept(named("first", Precedence::Flash));
+    let mut times = Vec::new();
+    for _ in 0..4 {
+        let (attempt, ..) = a.sent[0];
+        times.push((a.now - START).as_secs_f64());
+        a.end(attempt, Sent::NotNow("no room".into()));
+        a.sent.clear();
+        // It waits, however urgent; another goes at once, though the window is one now.
+        let other = a.accept(named("other", Precedence::Routine));
+        let (attempt, ..) = a.sent[0];
+        assert_eq!(a.texts(), ["other"]);
+        a.end(attempt, Sent::Taken);
+        assert_eq!(a.stage(&other, "b"), Stage::Delivered);
+        while a.sent.is_empty() {
+            a.at(a.now + 10 * MS);
+        }
+        assert_eq!(a.sent.len(), 1);
+    }
+    let pauses = times.windows(2).map(|two| two[1] - two[0]);
+    for (pause, longest) in pauses.zip([1.0, 2.0, 4.0]) {
+        assert!((longest * 0.49..=longest + 0.02).contains(&pause), "{times:?}");
+    }
+}
+
+#[test]
+fn a_node_that_takes_nothing_at_all_is_left_alone() {
+    let mut a = Node::of("a", &[("b", "b")]);
+    for _ in 0..100 {
+        a.accept(draft(&["b"]));
+    }
+    let mut count = 0;
+    while let Some((attempt, ..)) = a.sent.pop() {
+        count += 1;
+        a.end(attempt, Sent::NotNow("no room".into()));
+    }
+    assert!((32..40).contains(&count), "{count} requests to a node without room");
+    assert_eq!(a.machine.sizes().waiting, 100);
+    a.at(START + S);
+    let (attempt, ..) = a.sent[0];
+    assert_eq!(a.sent.len(), 1);
+    a.sent.clear();
+    a.end(attempt, Sent::Taken);
+    assert_eq!(a.sent.len(), 4, "the window is open again");
+}
+
+#[test]
+fn a_relay_without_room_refuses_only_itself() {
+    let routes = [("a", "a"), ("b2", "b2")];
+    let mut b = Node::new(Settings { max_messages: 1, ..with_routes("b", &routes) });
+    let other = Message { id: "a-0".into(), ..message("y") };
+    b.receive(transfer(other, &[], &[])).unwrap();
+    let mut a = Node::of("a", &[("b", "b"), ("b2", "b")]);
+    let id = a.accept(draft(&["b", "b2"]));
+    let (attempt, _, Parcel::Message(both)) = a.sent.pop().unwrap() else { panic!() };
+    let refusal = b.receive(both).unwrap_err();
+    assert_eq!(refusal.reason, Reason::Full);
+    let (_, peer, Parcel::Message(onward)) = b.sent.pop().unwrap() else { panic!() };
+    assert_eq!((peer.as_str(), &*onward.message.id), ("b2", &*id));
+    // The node before tries the parts in turn.
+    a.end(attempt, Sent::NotNow(refusal.line));
+    let mut parts = Vec::new();
+    for outcome in [Sent::NotNow("no room".into()), Sent::NotNow("no room".into()), Sent::Taken] {
+        while a.sent.is_empty() {
+            a.at(a.now + 10 * MS);
+        }
+        let (attempt, _, Parcel::Message(part)) = a.sent.pop().unwrap() else { panic!() };
+        parts.push(part.recipients.join(" "));
+        a.end(attempt, outcome);
+    }
+    assert_eq!(parts, ["b2", "", "b2"], "nobody named is the node alone");
+    assert_eq!((a.stage(&id, "b2"), a.stage(&id, "b")), (Stage::Forwarded, Stage::Waiting));
+}
+
+#[test]
+fn a_long_message_has_the_time_that_it_needs() {
+    let mut a = Machine::new(with_routes("a", &[("b", "b")]));
+    let text = "x".repeat(32 * 1024);
+    let draft = Box::new(Draft { text, validity: Some(1000 * S), ..draft(&["b"]) });
+    a.handle_input(START, Input::Submit { token: 1, draft });
+    a.handle_input(START, Input::Persisted { ticket: 1 });
+    let outputs = std::iter::from_fn(|| a.poll_output());
+    let times: Vec<Duration> = outputs
+        .filter_map(|output| match output {
+            Output::Send { within, .. } => Some(within),
+            _ => None,
+        })
+        .collect();
+    // At 4.8 kbit/s its bytes alone take 55 s.
+    assert_eq!(times, [(3 + 256) * S]);
+}
+
+#[test]
+fn recipients_that_come_meanwhile_are_sent_to_after_a_refusal() {
+    for outcome in [Sent::Refused("unknown".into()), Sent::Failed("no answer".into())] {
+        let mut t = Node::of("t", &[("a", "a"), ("b2", "u"), ("b3", "u")]);
+        let best_effort = Message { delivery: Delivery::BestEffort, ..message("x") };
+        t.receive(transfer(best_effort.clone(), &[], &["b2"])).unwrap();
+        let (attempt, ..) = t.sent.pop().unwrap();
+        t.receive(transfer(best_effort, &[], &["b3"])).unwrap();
+        assert!(t.sent.is_empty());
+        t.end(attempt, outcome);
+        t.at(START + S);
+        let onward = t.sent.iter().find_map(|(_, peer, parcel)| match parcel {
+            Parcel::Message(transfer) if peer == "u" => Some(transfer.recipients.join(" ")),
+            _ => None,
+        });
+        assert_eq!(onward.as_deref(), Some("b3"));
+    }
+}
+
+#[test]
+fn an_id_is_of_its_originator_and_of_one_message_also_when_that_is_gone() {
+    let mut b = Node::of("b", &[("a", "a"), ("c", "c")]);
+    b.receive(transfer(message("x"), &[], &[])).unwrap();
+    let of_c = Message { originator: "c".into(), ..message("of c") };
+    b.receive(transfer(of_c, &[], &[])).unwrap();
+    let texts = |node: &Node| -> Vec<String> {
+        node.machine.inbox(0).map(|entry| entry.message.text.clone()).collect()
+    };
+    assert_eq!(texts(&b), ["x", "of c"], "another's id keeps nobody from delivering");
+    // A client reaches both.
+    for _ in 0..2 {
+        b.input(Input::MarkRead { token: 0, id: "a-1".into() });
+    }
+    assert!(b.machine.inbox(0).all(|entry| entry.read.is_some()));
+    for _ in 0..2 {
+        b.input(Input::Remove { token: 0, id: "a-1".into() });
+    }
+    assert_eq!(texts(&b), [""; 0]);
+    b.receive(transfer(message("x"), &[], &[])).unwrap();
+    let refusal = b.receive(transfer(message("another"), &[], &[])).unwrap_err();
+    assert_eq!((refusal.reason, refusal.status()), (Reason::Conflict, 409));
+    assert_eq!(texts(&b), [""; 0]);
+}
+
+#[test]
+fn numbers_and_ids_are_not_given_again_after_a_restart() {
+    let mut b = Node::of("b", &[("a", "a")]);
+    b.receive(transfer(message("x"), &[], &[])).unwrap();
+    let id = b.accept(draft(&["a"]));
+    let last = b.machine.find_outgoing(&id).unwrap().number;
+    // The disk has what was given away, and none of the messages any more.
+    let given = |change: &&Change| matches!(change, Change::Given { .. });
+    let kept: Vec<Change> = b.changes.iter().filter(given).cloned().collect();
+    let mut again = Node::of("b", &[("a", "a")]);
+    again.machine.restore(START, kept);
+    again.receive(transfer(message("x"), &[], &[])).unwrap();
+    let number = again.machine.find_arrived("a-1").unwrap().number;
+    assert!(number > last, "{number} after {last}");
+    assert_ne!(again.accept(draft(&["a"])), id);
+}
+
+#[test]
+fn receipts_beyond_what_there_is_room_for_are_refused_and_not_dropped() {
+    let mut t = Node::of("t", &[("a", "a"), ("c", "c")]);
+    let mut count = 0;
+    let refusal = loop {
+        let one = receipt(&format!("a-{count}"), "b", Outcome::Delivered);
+        match t.receipt(returning(one)) {
+            Ok(_) => count += 1,
+            Err(refusal) => break refusal,
+        }
+        assert!(count < 100_000);
+    };
+    assert_eq!((refusal.reason, refusal.status()), (Reason::Full, 503));
+    assert_eq!(t.machine.sizes().receipts, count);
+    // Others have room all the same.
+    let of_c = Receipt { originator: "c".into(), ..receipt("c-1", "b", Outcome::Delivered) };
+    t.receipt(returning(of_c)).unwrap();
+    let (attempt, ..) = t.sent[0];
+    t.end(attempt, Sent::Taken);
+    t.receipt(returning(receipt("a-x", "b", Outcome::Delivered))).unwrap();
+}
+
+#[test]
+fn a_message_for_many_who_are_unknown_makes_few_receipts() {
+    let mut t = Node::of("t", &[("a", "a")]);
+    let names: Vec<String> = (0..500).map(|at| format!("z{at}")).collect();
+    let mut recipients: Vec<&str> = names.iter().map(String::as_str).collect();
+    recipients.push("t");
+    for _ in 0..2 {
+        t.receive(transfer(message("x"), &[], &recipients)).unwrap();
+        assert_eq!(t.machine.sizes().receipts, 16);
+    }
+}
+
+#[test]
+fn clients_see_nothing_that_the_disk_does_not_have() {
+    let mut b = Machine::new(with_routes("b", &[("a", "a")]));
+    let count = |machine: &Machine| machine.inbox(0).count();
+    let transfer = transfer(message("x"), &[], &[]);
+    b.handle_input(START, Input::Transfer { token: 1, transfer });
+    assert_eq!((count(&b), b.find_arrived("a-1").is_some(), b.last_announced()), (0, false, 0));
+    b.handle_input(START, Input::Persisted { ticket: 1 });
+    assert_eq!((count(&b), b.find_arrived("a-1").is_some(), b.last_announced()), (1, true, 1));
 }
