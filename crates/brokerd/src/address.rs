@@ -11,6 +11,12 @@ pub(crate) fn authority(text: &str, usual: u16) -> Option<(String, String)> {
     is_host.then(|| (bare.unwrap_or(host).to_owned(), format!("{host}:{port}")))
 }
 
+/// Host with port of a proxy of HTTP, `http://HOST[:PORT]`.
+pub(crate) fn proxy_authority(url: &str) -> Option<String> {
+    let rest = url.strip_prefix("http://")?.trim_end_matches('/');
+    authority(rest, 80).map(|(_, authority)| authority)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

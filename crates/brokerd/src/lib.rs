@@ -19,6 +19,7 @@ mod link;
 mod listen;
 mod log;
 mod owner;
+mod password;
 mod senders;
 mod store;
 mod tls;
@@ -30,6 +31,7 @@ use std::rc::Rc;
 pub use bound::Bound;
 pub use config::{Config, MqttSnConfig};
 pub use error::Error;
+pub use password::read_password;
 pub use users::set_password;
 
 use owner::Owner;

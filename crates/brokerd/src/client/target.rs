@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use proxy::dial::{Layers, Proxy, Tls, WebSocket};
 
-use crate::address::authority;
+use crate::address::{authority, proxy_authority};
 use crate::error::Error;
 
 /// Where brokers have their WebSocket, unless the URL says it.
@@ -92,13 +92,10 @@ impl Target {
         if !is_stream && (user.is_some() || identity.password.is_some()) {
             return Err(wrong("this protocol has no users"));
         }
-        let proxy = identity.proxy.map(|proxy| {
-            let rest = proxy.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
-            match rest.and_then(|rest| authority(rest, 80)) {
-                Some((_, authority)) if is_stream => Ok(Proxy { authority, fields: Vec::new() }),
-                Some(_) => Err(wrong("a proxy carries no datagrams")),
-                None => Err(wrong(&format!("the proxy {proxy}: http://HOST:PORT"))),
-            }
+        let proxy = identity.proxy.map(|proxy| match proxy_authority(&proxy) {
+            Some(authority) if is_stream => Ok(Proxy { authority, fields: Vec::new() }),
+            Some(_) => Err(wrong("a proxy carries no datagrams")),
+            None => Err(wrong(&format!("the proxy {proxy}: http://HOST:PORT"))),
         });
         let path = if path.is_empty() { WEBSOCKET_PATH } else { path };
         let layers = Layers {

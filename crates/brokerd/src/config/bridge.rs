@@ -1,6 +1,5 @@
 //! `[[bridge]]`: other brokers that this one connects to.
 
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,14 +11,13 @@ use proxy::dial::{Layers, Proxy, Tls};
 use serde::Deserialize;
 
 use super::{period, yes};
-use crate::address::authority;
+use crate::address::{authority, proxy_authority};
 use crate::error::Error;
+use crate::password::read_password;
 
 /// Most bridges, and most routes of one.
 const MAX_BRIDGES: usize = 1000;
 const MAX_ROUTES: usize = 1000;
-/// Longest password, in bytes.
-const MAX_PASSWORD_BYTES: usize = 4096;
 /// Longest time that what is sent may wait for more.
 const MAX_BATCH: Duration = Duration::from_secs(60);
 /// Usual ports (IANA: mqtt, secure-mqtt).
@@ -111,12 +109,14 @@ impl BridgeConfig {
             return Err(wrong("max_inflight is 0: at least 1".to_owned()));
         }
         let routes = self.routes.iter().map(|route| route.read(&wrong));
+        let password = self.password_file.as_deref().map(read_password).transpose();
+        let password = password.map_err(|error| wrong(error.to_string()))?;
         let bridge = Bridge {
             name: self.name.as_str().into(),
             version,
             client_id: self.client_id.clone(),
             user: self.user.clone(),
-            password: self.password(&wrong)?,
+            password: password.map(Bytes::from),
             keep_alive,
             expiry: self.expiry.unwrap_or(Duration::from_secs(24 * 3600)),
             max_inflight,
@@ -124,19 +124,6 @@ impl BridgeConfig {
             routes: routes.collect::<Result<_, _>>()?,
         };
         Ok((bridge, self.target(&wrong)?))
-    }
-
-    fn password(&self, wrong: &impl Fn(String) -> Error) -> Result<Option<Bytes>, Error> {
-        let Some(file) = &self.password_file else { return Ok(None) };
-        let shown = file.display();
-        let password = fs::read(file).map_err(|error| wrong(format!("{shown}: {error}")))?;
-        let password = password.trim_ascii_end();
-        if password.len() > MAX_PASSWORD_BYTES {
-            let bytes = password.len();
-            let text = format!("{shown} has {bytes} bytes, over the limit of {MAX_PASSWORD_BYTES}");
-            return Err(wrong(text));
-        }
-        Ok(Some(Bytes::copy_from_slice(password)))
     }
 
     fn target(&self, wrong: &impl Fn(String) -> Error) -> Result<Target, Error> {
@@ -168,10 +155,8 @@ impl BridgeConfig {
     }
 
     fn proxy(&self, url: &str, wrong: &impl Fn(String) -> Error) -> Result<Proxy, Error> {
-        let rest = url.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
-        let found = rest.and_then(|rest| authority(rest, 80));
-        let (_, authority) =
-            found.ok_or_else(|| wrong(format!("proxy = \"{url}\": http://HOST:PORT")))?;
+        let authority = proxy_authority(url)
+            .ok_or_else(|| wrong(format!("proxy = \"{url}\": http://HOST:PORT")))?;
         let mut fields = Vec::new();
         if let Some(text) = &self.urgency {
             let urgency = Urgency::parse(text).map_err(wrong)?;

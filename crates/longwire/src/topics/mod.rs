@@ -3,18 +3,15 @@
 pub(crate) mod publish;
 pub(crate) mod subscribe;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use brokerd::Error;
 use brokerd::client::{Identity, Message, Settings, Target, Version};
+use brokerd::{Error, read_password};
 use proxy::config::Period;
 
 use crate::terminal::{BAD_USE, tell};
-
-/// Longest file with a password, in bytes.
-const MAX_PASSWORD_BYTES: u64 = 4096;
 
 /// Which broker, and who one is there.
 // table: one field an option of the command line
@@ -89,7 +86,7 @@ impl Peer {
     fn read(&self, retry: Duration) -> Result<(Target, Settings), Error> {
         let identity = Identity {
             user: self.user.clone(),
-            password: self.password_file.as_deref().map(password).transpose()?,
+            password: self.password_file.as_deref().map(read_password).transpose()?,
             authorities: self.cafile.clone(),
             certificate: self.cert.clone().zip(self.key.clone()),
             proxy: self.proxy.clone(),
@@ -114,16 +111,6 @@ impl Peer {
         };
         Ok((Target::parse(&self.url, identity)?, settings))
     }
-}
-
-fn password(file: &Path) -> Result<Vec<u8>, Error> {
-    let wrong = |what: String| Error::Caller(format!("{}: {what}", file.display()));
-    let bytes = std::fs::metadata(file).map_err(|error| wrong(error.to_string()))?.len();
-    if bytes > MAX_PASSWORD_BYTES {
-        return Err(wrong(format!("{bytes} bytes, over the limit of {MAX_PASSWORD_BYTES}")));
-    }
-    let password = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
-    Ok(password.trim_ascii_end().to_vec())
 }
 
 /// Runs a client to its end.
