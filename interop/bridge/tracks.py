@@ -10,8 +10,9 @@ its own second, and heard at the other. Bytes are those of the link's interface,
 directions, with all that keeps the connections alive.
 
   mosquitto-0, mosquitto-1  Mosquitto's bridge to Mosquitto, QoS 0 or 1
-  mqtt-sn                   MQTT-SN at QoS -1 with topic ids that both sides know: no bridge can say less
-  longwire-0, longwire-1    our bridge to our broker, QoS 0 or 1, what waits for the link conflated
+  mqtt-sn                   MQTT-SN at QoS -1 with topic ids that both sides know: a datagram an update
+  longwire-0, longwire-1    our bridge to our broker, QoS 0 or 1, compressed, what waits conflated
+  plain-0, plain-1          the same without compression
   pair-0, pair-1            the same through an edge and a gateway at the ends of the link
 """
 
@@ -134,6 +135,7 @@ name = "far"
 url = "mqtt://{self.lab.gateway}:{MQTT}"
 client_id = "near"
 batch = "{BATCH}"
+compress = {"false" if self.kind == "plain" else "true"}
 {proxy}
 [[bridge.route]]
 filter = "unit/#"

@@ -1,6 +1,11 @@
 //! By what things are known.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
+
+/// Users and bridges whose publications are compressed; those of others are not.
+const MAX_PRINCIPALS: usize = 10_000;
 
 /// A connection of a client, or what stands for one; the shell gives the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,7 +82,7 @@ pub struct ClientKey {
     /// The protocol.
     pub protocol: Protocol,
     /// The client identifier, container and link, or what the protocol has.
-    pub name: std::sync::Arc<str>,
+    pub name: Arc<str>,
 }
 
 impl fmt::Display for ClientKey {
@@ -90,3 +95,60 @@ impl fmt::Display for ClientKey {
 /// when [`crate::Input::Persisted`] has said that number or a greater one. 0 is safe at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
+
+/// Somebody whose publications may shorten one another where they are compressed together: what is
+/// compressed with what somebody else has said would tell its length to who watches an encrypted
+/// link. A number of this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Principal(u64);
+
+impl Principal {
+    /// It is to be found out by the publisher's session.
+    pub const UNSAID: Self = Self(0);
+    /// Nobody knows; not the same as any other.
+    pub const UNKNOWN: Self = Self(1);
+
+    /// Whether publications of it may be compressed together.
+    pub(crate) fn is_known(self) -> bool {
+        self > Self::UNKNOWN
+    }
+}
+
+/// The numbers of principals.
+#[derive(Debug)]
+pub(crate) struct Principals {
+    last: u64,
+    // bound: users of the configuration, and bridges
+    known: BTreeMap<(bool, Option<Arc<str>>), Principal>,
+}
+
+impl Default for Principals {
+    fn default() -> Self {
+        Self { last: Principal::UNKNOWN.0, known: BTreeMap::new() }
+    }
+}
+
+impl Principals {
+    /// One that nobody has had.
+    pub(crate) fn add(&mut self) -> Principal {
+        self.last += 1;
+        Principal(self.last)
+    }
+
+    /// The one of who has a session: its user, all who have none together; a bridge's own.
+    pub(crate) fn of(&mut self, client: &ClientKey, user: Option<&Arc<str>>) -> Principal {
+        let key = match client.protocol {
+            Protocol::Bridge => (true, Some(client.name.clone())),
+            _ => (false, user.cloned()),
+        };
+        if let Some(known) = self.known.get(&key) {
+            return *known;
+        }
+        if self.known.len() >= MAX_PRINCIPALS {
+            return Principal::UNKNOWN;
+        }
+        let principal = self.add();
+        self.known.insert(key, principal);
+        principal
+    }
+}

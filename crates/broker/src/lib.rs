@@ -27,6 +27,7 @@ mod amqp;
 mod amqp091;
 mod broker;
 mod change;
+mod coded;
 mod core;
 mod event;
 mod filter;
@@ -57,7 +58,7 @@ pub use filter::{
     MAX_LEVELS, MAX_TOPIC_BYTES, check_filter, check_name, covers, matches, overlap, shared,
 };
 pub use http::{Answer, Asked, Post, Posted};
-pub use ids::{ClientKey, ConnectionId, Protocol, SessionId, Ticket};
+pub use ids::{ClientKey, ConnectionId, Principal, Protocol, SessionId, Ticket};
 pub use mqtt::{Bridge, BridgeStatus, Route as BridgeRoute, Settings as MqttSettings, is_node};
 pub use mqttsn::{
     Listener as MqttSnListener, Predefined as MqttSnPredefined, Settings as MqttSnSettings,

@@ -7,10 +7,11 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::change::Change;
+use crate::coded::Coder;
 use crate::core::Core;
 use crate::event::Event;
 use crate::http::{Answer, Post};
-use crate::ids::{ConnectionId, Ticket};
+use crate::ids::{ConnectionId, Principal, Ticket};
 use crate::window::Window;
 
 /// Bytes that a connection may have on their way before its client gets more: as much as a socket
@@ -127,6 +128,8 @@ pub struct Outputs {
     paces: BTreeMap<ConnectionId, Pace>,
     /// Those whose bytes do.
     held: BTreeSet<ConnectionId>,
+    /// Connections to other nodes whose bytes are coded.
+    coders: BTreeMap<ConnectionId, Coder>,
     others: VecDeque<Output>,
     now: Duration,
 }
@@ -200,6 +203,27 @@ impl Outputs {
         self.paces.get(&connection).map(|pace| pace.written_at)
     }
 
+    /// What is written for a connection from now on is coded; what was written before leaves as it
+    /// is.
+    pub(crate) fn code(&mut self, connection: ConnectionId) {
+        if let Some(Some(writer)) = self.writers.get_mut(&connection) {
+            while let Some(bytes) = writer.next() {
+                if let Some(pace) = self.paces.get_mut(&connection) {
+                    pace.window.left(self.now, bytes.len());
+                }
+                self.others.push_back(Output::Transmit { connection, bytes });
+            }
+        }
+        self.coders.insert(connection, Coder::default());
+    }
+
+    /// Whose words are written for a connection from now on.
+    pub(crate) fn mark(&mut self, connection: ConnectionId, principal: Principal) {
+        let Some(coder) = self.coders.get_mut(&connection) else { return };
+        let writer = self.writers.get(&connection).and_then(Option::as_ref);
+        coder.mark(writer.map_or(0, |writer| writer.kept()), principal);
+    }
+
     /// Whether what is written for a connection waits for more.
     fn waits(&self, connection: ConnectionId) -> bool {
         let Some(pace) = self.paces.get(&connection) else { return false };
@@ -218,6 +242,7 @@ impl Outputs {
         self.writers.remove(&connection);
         self.paces.remove(&connection);
         self.held.remove(&connection);
+        self.coders.remove(&connection);
     }
 
     /// Bytes have left.
@@ -335,9 +360,14 @@ impl Outputs {
                 self.dirty.pop();
                 continue;
             };
-            if let Some(bytes) = writer.next() {
+            let coder = self.coders.get_mut(&connection);
+            let piece = match coder {
+                Some(coder) => writer.coded(coder),
+                None => writer.next().map(|bytes| (bytes.len(), bytes)),
+            };
+            if let Some((len, bytes)) = piece {
                 if let Some(pace) = self.paces.get_mut(&connection) {
-                    pace.window.left(self.now, bytes.len());
+                    pace.window.left(self.now, len);
                 }
                 return Some(Output::Transmit { connection, bytes });
             }
@@ -378,6 +408,17 @@ impl Writer {
         self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes.len());
         self.unsent_bytes += bytes.len();
         Some(bytes)
+    }
+
+    /// All that has not been handed out, coded, and its length before.
+    fn coded(&mut self, coder: &mut Coder) -> Option<(usize, Bytes)> {
+        let mut plain = Vec::with_capacity(self.kept());
+        self.ready.drain(..).for_each(|piece| plain.extend_from_slice(&piece));
+        plain.append(&mut self.buffer);
+        self.waiting_bytes = 0;
+        let coded = (!plain.is_empty()).then(|| coder.code(&plain))?;
+        self.unsent_bytes += coded.len();
+        Some((plain.len(), Bytes::from(coded)))
     }
 
     /// What is written is a piece of its own.

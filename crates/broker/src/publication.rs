@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use proto::urgency::Urgency;
 
-use crate::ids::{Protocol, SessionId};
+use crate::ids::{Principal, Protocol, SessionId};
 
 /// Priority of a message that says none (AMQP 1.0 Part 3 §3.2.1, JMS).
 pub const DEFAULT_PRIORITY: u8 = 4;
@@ -78,6 +78,8 @@ pub struct Publication {
     pub protocol: Protocol,
     /// Whose it is, for subscriptions that want nothing of their own; `None`: the broker's own.
     pub publisher: Option<SessionId>,
+    /// Whose words they are, for what is compressed together; the core finds it out.
+    pub principal: Principal,
     /// What few messages have.
     pub details: Option<Box<Details>>,
 }
@@ -123,6 +125,7 @@ impl Publication {
             urgency: Urgency::DEFAULT,
             protocol,
             publisher: None,
+            principal: Principal::UNSAID,
             details: None,
         }
     }

@@ -1,5 +1,6 @@
 //! What an operator sets.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::access::Access;
@@ -46,6 +47,9 @@ pub struct Settings {
     pub max_keep_alive: Duration,
     /// At the bound of a queue.
     pub overflow: Overflow,
+    /// What waited while a client was away leaves at most so many times a second once it is back,
+    /// behind what is published meanwhile; `None`: first, and as fast as the client takes it.
+    pub drain_rate: Option<NonZeroU32>,
     /// Messages of grade 0 wait for sessions that have no connection.
     pub queue_grade_0: bool,
     /// Whether sessions, what they wait for, and retained messages are written to a store.
@@ -71,6 +75,7 @@ impl Default for Settings {
             max_session_expiry: Duration::from_secs(24 * 3600),
             max_keep_alive: Duration::from_secs(3600),
             overflow: Overflow::Oldest,
+            drain_rate: None,
             queue_grade_0: false,
             durable: false,
             sys_interval: Duration::from_secs(10),

@@ -2,6 +2,7 @@
 
 mod bridge;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -100,6 +101,7 @@ pub struct BrokerConfig {
     pub store: Option<PathBuf>,
     /// By what other brokers know this one.
     pub(crate) node: Option<String>,
+    bridge_users: Option<BTreeSet<String>>,
     max_connections: Option<usize>,
     max_sessions: Option<usize>,
     max_subscriptions: Option<usize>,
@@ -121,6 +123,8 @@ pub struct BrokerConfig {
     receive_maximum: Option<u16>,
     topic_alias_maximum: Option<u16>,
     overflow: Option<OverflowConfig>,
+    #[serde(rename = "drain_rate")]
+    drain_pps: Option<u32>,
     queue_grade_0: Option<bool>,
     #[serde(deserialize_with = "period")]
     sys_interval: Option<Duration>,
@@ -147,6 +151,7 @@ impl BrokerConfig {
             max_session_expiry: None,
             max_keep_alive: None,
             overflow: None,
+            drain_pps: None,
             queue_grade_0: None,
             sys_interval: None,
             ..self.clone()
@@ -347,6 +352,11 @@ impl Config {
             Some(OverflowConfig::Newest) => Overflow::Newest,
             Some(OverflowConfig::Oldest) | None => Overflow::Oldest,
         };
+        if said.drain_pps == Some(0) {
+            let what = "drain_rate is 0: at least 1 message a second, or leave it out";
+            return Err(Error::Caller(what.to_owned()));
+        }
+        settings.drain_rate = said.drain_pps.and_then(std::num::NonZeroU32::new);
         settings.durable = said.store.is_some();
         settings.rules = self.rules()?;
         settings.access.rules = self.access()?;
@@ -387,6 +397,7 @@ impl Config {
         settings.receive_maximum = maximum.max(1);
         settings.topic_alias_maximum =
             said.topic_alias_maximum.unwrap_or(settings.topic_alias_maximum);
+        settings.bridge_users = said.bridge_users.clone();
         if let Some(node) = &said.node {
             settings.node = node.as_str().into();
         }
@@ -703,6 +714,7 @@ mod tests {
         for (text, said) in [
             ("[broker]\nmqqt = \"x\"", "mqqt"),
             ("[broker]\nmax_queued_bytes = \"5\"", "no unit"),
+            ("[broker]\ndrain_rate = 0", "at least 1 message a second"),
             ("[[access]]\naction = \"publish\"", "filter"),
         ] {
             let error = toml::from_str::<Config>(text).unwrap_err();

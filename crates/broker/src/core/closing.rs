@@ -61,6 +61,7 @@ impl Core {
         will_is_due(self, now, id);
         self.timers.set(Deadline::End(id), None);
         self.timers.set(Deadline::Will(id), None);
+        self.timers.set(Deadline::Drain(id), None);
         let Some(mut session) = self.sessions.remove(id) else { return };
         if session.connection.is_some() {
             self.counts.connected = self.counts.connected.saturating_sub(1);

@@ -22,7 +22,7 @@ use std::time::Duration;
 use proto::timers::Timers;
 
 use crate::event::{Counts, Drop, Event};
-use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId, Ticket};
+use crate::ids::{ClientKey, ConnectionId, Principals, Protocol, SessionId, Ticket};
 use crate::index::Index;
 use crate::publication::Publication;
 use crate::retained::{Retained, Step};
@@ -43,6 +43,8 @@ pub(crate) enum Deadline {
     Will(SessionId),
     /// A client has been away for so long that its session ends.
     End(SessionId),
+    /// The next of what waited while a client was away may leave.
+    Drain(SessionId),
     /// What has expired is looked for.
     Sweep,
     /// The topics below `$SYS` are published.
@@ -88,6 +90,8 @@ pub struct Core {
     /// When the broker began, for `$SYS`.
     started: Option<Duration>,
     is_closing: bool,
+    /// Whose words publications are.
+    pub(crate) principals: Principals,
 }
 
 impl Core {
@@ -106,6 +110,7 @@ impl Core {
             events: VecDeque::new(),
             counts: Counts::default(),
             last_id: 0,
+            principals: Principals::default(),
             turn: 0,
             total_bytes: 0,
             started: None,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::closing::publish_will;
-use super::publishing::check_publish;
+use super::publishing::{check_publish, leaves};
 use super::{Core, Deadline};
 use crate::change::Change;
-use crate::event::Event;
+use crate::event::{Drop, Event};
 use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId};
 use crate::refusal::Refusal;
 use crate::session::{Session, Will};
@@ -81,6 +81,7 @@ impl Core {
             self.sessions.insert(Session::new(opening.client.clone(), user, expiry))
         });
         attach(self, id, &opening, expiry);
+        set_aside(self, now, id);
         self.timers.set(Deadline::End(id), None);
         self.timers.set(Deadline::Will(id), None);
         self.counts.connected += 1;
@@ -108,12 +109,24 @@ fn displace(core: &mut Core, now: Duration, id: SessionId, clean: bool) -> Optio
     displaced
 }
 
+/// What waits leaves slowly, where the operator wants that.
+fn set_aside(core: &mut Core, now: Duration, id: SessionId) {
+    let Some(rate) = core.settings.drain_rate else { return };
+    let Some(session) = core.sessions.get_mut(id) else { return };
+    let interval = Duration::from_secs(1) / rate.get();
+    for superseded in session.queue.set_aside(now, interval) {
+        leaves(core, id, &superseded, Drop::Superseded);
+    }
+}
+
 fn attach(core: &mut Core, id: SessionId, opening: &Opening, expiry: Duration) {
     let max = core.settings.max_inflight.max(1);
     let is_durable = core.journal.is_durable() && !expiry.is_zero();
+    let principal = core.principals.of(&opening.client, opening.user.as_ref());
     let Some(session) = core.sessions.get_mut(id) else { return };
     session.connection = Some(opening.connection);
     session.user = opening.user.clone();
+    session.principal = principal;
     session.is_asleep = false;
     session.window = opening.window.clamp(1, max);
     session.will = opening.will.clone().map(Box::new);

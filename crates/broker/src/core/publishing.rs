@@ -7,7 +7,7 @@ use super::{Core, drop_event};
 use crate::change::Change;
 use crate::event::{Drop, Event};
 use crate::filter::check_name;
-use crate::ids::{Protocol, SessionId, Ticket};
+use crate::ids::{Principal, Protocol, SessionId, Ticket};
 use crate::index::Subscriber;
 use crate::publication::{Grade, Publication};
 use crate::refusal::Refusal;
@@ -43,13 +43,18 @@ impl Core {
     pub fn publish(
         &mut self,
         now: Duration,
-        publication: Publication,
+        mut publication: Publication,
     ) -> Result<Accepted, Refusal> {
         if self.is_closing {
             return Err(Refusal::Closing);
         }
         if publication.protocol != Protocol::Broker {
             let session = publication.publisher.and_then(|id| self.sessions.get(id));
+            if let Some(session) = session
+                && publication.principal == Principal::UNSAID
+            {
+                publication.principal = session.principal;
+            }
             let user = session.and_then(|session| session.user.as_deref());
             let name = session.map_or("", |session| &session.key.name);
             let is_trusted = session.is_some_and(|session| session.is_trusted);

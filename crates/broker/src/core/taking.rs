@@ -4,14 +4,14 @@ use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Core;
 use super::publishing::leaves;
+use super::{Core, Deadline};
 use crate::change::Change;
 use crate::event::Drop;
 use crate::ids::{SessionId, Ticket};
 use crate::publication::{Grade, Publication};
 use crate::retained::Step;
-use crate::session::{Again, Entry, Flying, Phase, Walk};
+use crate::session::{Again, Entry, Flying, Phase, Turn, Walk};
 
 /// A publication to be given to a client.
 #[derive(Clone, Debug)]
@@ -68,7 +68,11 @@ impl Core {
             };
             walk(self, now, id);
             let session = self.sessions.get_mut(id)?;
-            let entry = session.queue.front().filter(|entry| {
+            let turn = session.queue.turn(now);
+            if let Turn::NotBefore(at) = turn {
+                self.timers.set(Deadline::Drain(id), Some(at));
+            }
+            let entry = session.queue.front(turn).filter(|entry| {
                 let has_room = session.inflight.len() < usize::from(session.window);
                 // Behind what waits for the store others get their numbers, to be written with it.
                 entry.grade == Grade::AtMostOnce && !must_wait
@@ -81,11 +85,12 @@ impl Core {
                 return None;
             };
             if entry.publication.is_expired(now) {
-                let entry = session.queue.pop()?;
+                let entry = session.queue.pop(turn)?;
                 leaves(self, id, &entry, Drop::Expired);
                 continue;
             }
-            let entry = session.queue.pop()?;
+            session.queue.left(turn, now);
+            let entry = session.queue.pop(turn)?;
             self.total_bytes = self.total_bytes.saturating_sub(entry.size_bytes());
             if let Some(delivery) = fly(self, id, entry) {
                 return Some(Next::Publish(delivery));
@@ -99,7 +104,7 @@ impl Core {
     pub fn has_more(&self, id: SessionId) -> bool {
         self.sessions.get(id).is_some_and(|session| {
             // What is to be sent again goes on with the next acknowledgement.
-            let goes_on = session.queue.len() == 0 && !session.inflight.has_again();
+            let goes_on = !session.queue.has_live() && !session.inflight.has_again();
             goes_on && !session.walks.is_empty()
         })
     }
@@ -240,7 +245,7 @@ fn walk(core: &mut Core, now: Duration, id: SessionId) {
     loop {
         let access = &core.settings.access;
         let Some(session) = core.sessions.get_mut(id) else { return };
-        if session.walks.is_empty() || session.queue.len() > 0 {
+        if session.walks.is_empty() || session.queue.has_live() {
             return;
         }
         let Some(Walk { filter, granted, after }) = session.walks.first_mut() else { return };

@@ -1,6 +1,6 @@
 //! The core without a protocol.
 
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 
 use super::*;
 use crate::change::Change;
@@ -293,6 +293,56 @@ fn a_state_that_waits_is_replaced_by_a_newer_one() {
 }
 
 /// A broker that has been told all that the store was told holds the same.
+/// Takes and acknowledges all that leaves within a time, by the second in which it does.
+fn over_time(core: &mut Core, id: SessionId, seconds: u64) -> Vec<Vec<String>> {
+    let second = |at: u64| {
+        let mut all = Vec::new();
+        for step in 0..20 {
+            let now = NOW + Duration::from_millis(at * 1000 + step * 50);
+            core.wake(now);
+            while core.next_ready().is_some() {
+                for (payload, handle) in taken(core, now, id) {
+                    core.finish(id, handle, false);
+                    all.push(payload);
+                }
+            }
+        }
+        all
+    };
+    (0..seconds).map(second).collect()
+}
+
+#[test]
+fn what_waited_while_a_client_was_away_leaves_behind_what_is_published_now() {
+    let rule = Rule { filter: "state/#".to_owned(), conflate: true, ..Rule::default() };
+    let drain_rate = NonZeroU32::new(1000);
+    let rules = crate::rules::Rules { rules: vec![rule] };
+    let mut core = Core::new(Settings { rules, drain_rate, ..quiet() });
+    core.wake(NOW);
+    let id = join(&mut core, "a", 1, "#", Grade::AtLeastOnce);
+    core.close(NOW, id, ConnectionId(1), true, None);
+    for number in 0..20_000 {
+        core.publish(NOW, at_least("event", &number.to_string())).unwrap();
+        core.publish(NOW, at_least(&format!("state/{}", number % 100), "old")).unwrap();
+    }
+    assert_eq!(core.waiting(id).0, 20_100, "of a state the newest waits");
+    let opened = core.open(NOW, opening("a", 2)).unwrap();
+    assert_eq!(opened.session, id);
+    core.publish(NOW, at_least("event", "live")).unwrap();
+    core.publish(NOW, at_least("state/7", "new")).unwrap();
+    let came = over_time(&mut core, id, 25);
+    assert_eq!(came[0][..2], ["live", "new"], "before all that waited");
+    for (second, of) in came[..20].iter().enumerate() {
+        assert!((900..=1150).contains(&of.len()), "{} in second {second}", of.len());
+    }
+    let all = came.concat();
+    assert_eq!(all.len(), 20_000 + 1 + 100);
+    assert_eq!(all.iter().filter(|payload| *payload == "old").count(), 99);
+    let events = all.iter().filter_map(|payload| payload.parse::<u32>().ok());
+    assert!(events.eq(0..20_000), "each once, in order");
+    assert_eq!(core.waiting(id), (0, 0));
+}
+
 #[test]
 fn what_was_written_is_restored() {
     let settings = Settings { durable: true, ..quiet() };

@@ -28,6 +28,7 @@ impl Core {
             match deadline {
                 Deadline::Will(id) => will_is_due(self, now, id),
                 Deadline::End(id) => self.end(now, id),
+                Deadline::Drain(id) => self.poke(id),
                 Deadline::Sweep => {
                     sweep(self, now);
                     self.timers.set(Deadline::Sweep, Some(now.saturating_add(SWEEP_INTERVAL)));

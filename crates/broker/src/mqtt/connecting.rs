@@ -14,6 +14,8 @@ use crate::ids::{ClientKey, ConnectionId, Protocol};
 use crate::outputs::{Context, Login};
 use crate::session::Will;
 
+/// Connections that are coded at once; each takes up to 4 MB. Others are not coded.
+const MAX_CODED: usize = 32;
 /// The session expiry that stands for ever (MQTT 5 §3.1.2.11.2).
 const NEVER: u32 = u32::MAX;
 
@@ -109,6 +111,7 @@ impl Mqtt {
         let name: Arc<str> =
             assigned.as_deref().unwrap_or_else(|| connect.client_id.as_str()).into();
         let asked = expiry(&connect);
+        let end = self.end_of(context.now, properties, user.as_deref());
         let opening = Opening {
             client: ClientKey { protocol: Protocol::Mqtt, name },
             connection: id,
@@ -140,11 +143,7 @@ impl Mqtt {
                 .and_then(|maximum| u16::try_from(maximum).ok())
                 .unwrap_or(0),
             held: std::collections::VecDeque::new(),
-            end: bridge::peer_node(properties).map(|peer| {
-                let (node, peer) = (self.settings.node.clone(), Some(peer));
-                let born_s = self.born_s(context.now);
-                Box::new(bridge::End { node, peer, bridge: None, pinged: false, born_s })
-            }),
+            end,
         };
         let mut answer = ConnAck { session_present: opened.present, ..ConnAck::default() };
         if is_v5 {
@@ -153,18 +152,53 @@ impl Mqtt {
                 .keep_alive
                 .filter(|time| *time != Duration::from_secs(connect.keep_alive_s.into()));
             answer.properties = self.granted(assigned.as_deref(), shorter, keep_alive);
-            if open.end.is_some() {
-                let born_s = self.born_s(context.now);
-                bridge::say_node(&mut answer.properties, &self.settings.node, born_s);
+            if let Some(end) = &open.end {
+                bridge::say_node(&mut answer.properties, &end.node, end.born_s);
             }
+        }
+        let is_coded = open.end.is_some() && bridge::codes(properties) && self.may_code();
+        if is_coded {
+            bridge::say_coding(&mut answer.properties);
         }
         open.send(context, id, Packet::ConnAck(answer));
         let due = open.keep_alive.map(|time| context.now.saturating_add(time + time / 2));
         self.timers.set(id, due);
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.phase = Phase::Open(Box::new(open));
-        }
+        self.begin(context, id, open, is_coded);
         Ok(())
+    }
+
+    /// What a connection has where it says that it is of another node, and may.
+    fn end_of(
+        &mut self,
+        now: Duration,
+        properties: &Properties,
+        user: Option<&str>,
+    ) -> Option<Box<bridge::End>> {
+        let peer = bridge::peer_node(properties).filter(|_| self.settings.may_bridge(user));
+        let (peer, node, born_s) = (Some(peer?), self.settings.node.clone(), self.born_s(now));
+        Some(Box::new(bridge::End { node, peer, bridge: None, pinged: false, born_s }))
+    }
+
+    /// A connection has its session; what follows is coded, or not.
+    pub(super) fn begin(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        open: Open,
+        is_coded: bool,
+    ) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.phase = Phase::Open(Box::new(open));
+        if is_coded {
+            context.outputs.code(id);
+            connection.begin_coded();
+        }
+    }
+
+    /// Whether there is a place for one more node whose connection is coded.
+    fn may_code(&self) -> bool {
+        let coded = self.connections.values().filter(|connection| connection.coded.is_some());
+        coded.count() < MAX_CODED
     }
 
     /// How long the client may say nothing; `None`: for ever, which the shell bounds by looking

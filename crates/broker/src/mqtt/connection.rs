@@ -9,6 +9,7 @@ use proto::mqtt::{Connect, Packet, Reason, Version, encode, shorten};
 
 use super::MAX_CONNECT_WAIT;
 use super::bridge::{Bridge, End};
+use crate::coded::Uncoder;
 use crate::ids::{ConnectionId, SessionId, Ticket};
 use crate::outputs::Context;
 
@@ -33,6 +34,8 @@ pub(super) struct Connection {
     pub(super) input: BytesMut,
     /// They have memory of their own, not of what was read.
     pub(super) is_input_own: bool,
+    /// What has to be decoded before, from some time on.
+    pub(super) coded: Option<Box<Uncoder>>,
     /// When something came last.
     pub(super) heard: Duration,
     /// Who the client's certificate says it is.
@@ -70,10 +73,30 @@ impl Connection {
             phase: Phase::Waiting,
             input: BytesMut::new(),
             is_input_own: true,
+            coded: None,
             heard: Duration::ZERO,
             certified,
             greeting_version: Version::V311,
         }
+    }
+
+    /// Bytes have come.
+    pub(super) fn feed(&mut self, bytes: BytesMut) {
+        if let Some(coded) = &mut self.coded {
+            coded.feed(&bytes);
+        } else if self.input.is_empty() {
+            self.input = bytes;
+            self.is_input_own = false;
+        } else {
+            self.input.extend_from_slice(&bytes);
+        }
+    }
+
+    /// What comes behind the last packet is coded.
+    pub(super) fn begin_coded(&mut self) {
+        let rest = std::mem::take(&mut self.input);
+        self.coded = Some(Box::new(Uncoder::new(BytesMut::from(&*rest))));
+        self.is_input_own = true;
     }
 
     /// What is left of the input has memory of its own: it may be a few bytes of what was read for

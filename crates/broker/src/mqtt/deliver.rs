@@ -13,7 +13,7 @@ use super::written::{Form, Written};
 use super::{bridge, translate};
 use crate::core::{Delivery, Next};
 use crate::event::Drop;
-use crate::ids::ConnectionId;
+use crate::ids::{ConnectionId, Principal};
 use crate::outputs::Context;
 
 /// Gives a client what waits, while it has room.
@@ -35,7 +35,11 @@ pub(super) fn deliver(
 fn take(context: &mut Context<'_>, id: ConnectionId, open: &mut Open, written: &mut Written) {
     while context.outputs.room(id) {
         match context.core.take(context.now, open.session) {
-            Some(Next::Publish(delivery)) => publish(context, id, open, &delivery, written),
+            Some(Next::Publish(delivery)) => {
+                context.outputs.mark(id, delivery.publication.principal);
+                publish(context, id, open, &delivery, written);
+                context.outputs.mark(id, Principal::UNKNOWN);
+            }
             Some(Next::Release(handle)) => {
                 open.send(context, id, Packet::PubRel(Ack::new(handle.get(), Reason::SUCCESS)));
             }

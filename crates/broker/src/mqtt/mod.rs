@@ -49,6 +49,17 @@ pub struct Settings {
     pub birth: u64,
     /// Other brokers that this one connects to.
     pub bridges: Vec<Bridge>,
+    /// Users whose connections may be bridges of other brokers, which are believed where a
+    /// publication has been; `None`: every client is.
+    pub bridge_users: Option<BTreeSet<String>>,
+}
+
+impl Settings {
+    /// Whether a client's word of where a publication has been is believed.
+    fn may_bridge(&self, user: Option<&str>) -> bool {
+        let Some(users) = &self.bridge_users else { return true };
+        user.is_some_and(|user| users.contains(user))
+    }
 }
 
 impl Default for Settings {
@@ -61,6 +72,7 @@ impl Default for Settings {
             node: "node".into(),
             birth: 0,
             bridges: Vec::new(),
+            bridge_users: None,
         }
     }
 }
@@ -106,7 +118,14 @@ impl Mqtt {
             let version = connection.version();
             let max = self.settings.max_packet_bytes;
             match take(version, &mut connection.input, max) {
-                Ok(None) => return,
+                Ok(None) => {
+                    let Some(coded) = &mut connection.coded else { return };
+                    match coded.next(&mut context.core.principals, &mut connection.input) {
+                        Ok(true) => {}
+                        Ok(false) => return,
+                        Err(refused) => return self.refuse(context, id, refused),
+                    }
+                }
                 Ok(Some(packet)) => {
                     let result = self.packet(context, id, packet);
                     if let Err(refused) = result {
@@ -203,12 +222,7 @@ impl Adapter for Mqtt {
         {
             end.pinged = false;
         }
-        if connection.input.is_empty() {
-            connection.input = bytes;
-            connection.is_input_own = false;
-        } else {
-            connection.input.extend_from_slice(&bytes);
-        }
+        connection.feed(bytes);
         self.read(context, id);
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.settle_input();

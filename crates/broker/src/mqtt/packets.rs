@@ -10,7 +10,7 @@ use super::{Mqtt, bridge, connecting, translate};
 use crate::adapter::Adapter as _;
 use crate::core::Outstanding;
 use crate::event::Event;
-use crate::ids::{ConnectionId, Protocol, Ticket};
+use crate::ids::{ConnectionId, Principal, Protocol, Ticket};
 use crate::outputs::Context;
 use crate::publication::Grade;
 use crate::session;
@@ -99,6 +99,12 @@ impl Mqtt {
         Ok(())
     }
 
+    /// Whose words come over a connection, where its other end says.
+    fn principal(&self, id: ConnectionId) -> Principal {
+        let coded = self.connections.get(&id).and_then(|connection| connection.coded.as_ref());
+        coded.map_or(Principal::UNSAID, |coded| coded.principal())
+    }
+
     fn publish(
         &mut self,
         context: &mut Context<'_>,
@@ -159,6 +165,7 @@ impl Mqtt {
                     context.now.saturating_add(std::time::Duration::from_secs(seconds.into()))
                 });
                 publication.publisher = Some(session);
+                publication.principal = self.principal(id);
                 let accepted = context.core.publish(context.now, publication);
                 if accepted.is_ok() && is_broker {
                     self.seen.add(&via);
@@ -239,9 +246,12 @@ impl Mqtt {
     fn subscribe(&mut self, context: &mut Context<'_>, id: ConnectionId, subscribe: &Subscribe) {
         let born_s = self.born_s(context.now);
         let node = self.settings.node.clone();
-        let Some(open) = self.open_mut(id) else { return };
+        let settings = &self.settings;
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Phase::Open(open) = &mut connection.phase else { return };
         let (session, is_bridge) = (open.session, open.is_bridge);
-        if open.version == Version::V5 && open.end.is_none() {
+        let user = context.core.user(open.session).map(|user| &**user);
+        if open.version == Version::V5 && open.end.is_none() && settings.may_bridge(user) {
             let is_like_bridge =
                 |filter: &Filter| filter.options.no_local && filter.options.retain_as_published;
             // What has passed this node is to be known when it comes back by another way.

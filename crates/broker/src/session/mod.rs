@@ -4,6 +4,7 @@ mod inflight;
 mod queue;
 mod subscriptions;
 mod table;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,13 +12,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::ids::{ClientKey, ConnectionId, Protocol};
+use crate::ids::{ClientKey, ConnectionId, Principal, Protocol};
 use crate::publication::{Grade, Publication};
 
 pub(crate) use inflight::{Again, Flying, Inflight, Phase};
-pub(crate) use queue::{Entry, Queue};
+pub(crate) use queue::Entry;
 pub(crate) use subscriptions::Subscriptions;
 pub(crate) use table::Sessions;
+pub(crate) use waiting::{Turn, Waiting};
 
 /// What a client wants published when it is gone without a word (MQTT 5 §3.1.2.5).
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +99,8 @@ pub(crate) struct Walk {
 pub(crate) struct Session {
     pub(crate) key: ClientKey,
     pub(crate) user: Option<Arc<str>>,
+    /// Whose words it publishes.
+    pub(crate) principal: Principal,
     pub(crate) connection: Option<ConnectionId>,
     /// How long it is kept without a connection.
     pub(crate) expiry: Duration,
@@ -107,7 +111,7 @@ pub(crate) struct Session {
     pub(crate) will: Option<Box<Will>>,
     pub(crate) subscriptions: Subscriptions,
     pub(crate) walks: Vec<Walk>,
-    pub(crate) queue: Queue,
+    pub(crate) queue: Waiting,
     pub(crate) inflight: Inflight,
     /// Numbers of messages of grade 2 that the client has not released (MQTT 5 §4.3.3).
     pub(crate) inbound: BTreeSet<u16>,
@@ -129,6 +133,7 @@ impl Session {
         Self {
             key,
             user,
+            principal: Principal::UNSAID,
             connection: None,
             expiry,
             stored: false,
@@ -136,7 +141,7 @@ impl Session {
             will: None,
             subscriptions: Subscriptions::default(),
             walks: Vec::new(),
-            queue: Queue::default(),
+            queue: Waiting::default(),
             inflight: Inflight::default(),
             inbound: BTreeSet::new(),
             notes: BTreeMap::new(),

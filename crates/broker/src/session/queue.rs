@@ -179,6 +179,15 @@ impl Queue {
         std::iter::from_fn(|| self.pop())
     }
 
+    /// Takes the one of a topic that a newer one may replace.
+    pub(crate) fn take_newest(&mut self, topic: &str) -> Option<Entry> {
+        let (urgency, number) = self.newest_of(topic)?;
+        let entry = self.at(urgency, number)?.take()?;
+        self.forget(&entry);
+        self.skip();
+        Some(entry)
+    }
+
     fn newest_of(&self, topic: &str) -> Option<(Urgency, u64)> {
         self.newest.as_ref()?.of.get(topic).copied()
     }

@@ -50,6 +50,7 @@ fn broker(which: usize, dialler: usize, version: Version) -> Broker {
         keep_alive: Duration::from_secs(60),
         expiry: Duration::from_secs(86_400),
         max_inflight: 10,
+        compress: true,
         batch: Duration::from_millis(if goes { 0 } else { 40 }),
         routes: vec![BridgeRoute {
             filter: "#".to_owned(),

@@ -47,6 +47,7 @@ pub(super) struct BridgeConfig {
     max_inflight: Option<u16>,
     #[serde(default, deserialize_with = "period")]
     batch: Option<Duration>,
+    compress: Option<bool>,
     #[serde(default, rename = "route")]
     routes: Vec<RouteConfig>,
 }
@@ -100,6 +101,9 @@ impl BridgeConfig {
         if batch > MAX_BATCH {
             return Err(wrong(format!("batch is over {} s", MAX_BATCH.as_secs())));
         }
+        if self.compress == Some(true) && version != Version::V5 {
+            return Err(wrong("compress = true needs version = \"5\"".to_owned()));
+        }
         for text in [Some(&self.client_id), self.user.as_ref()].into_iter().flatten() {
             text.parse::<proto::mqtt::Text>()
                 .map_err(|error| wrong(format!("\"{text}\": {error}")))?;
@@ -121,6 +125,7 @@ impl BridgeConfig {
             expiry: self.expiry.unwrap_or(Duration::from_secs(24 * 3600)),
             max_inflight,
             batch,
+            compress: self.compress.unwrap_or(version == Version::V5),
             routes: routes.collect::<Result<_, _>>()?,
         };
         Ok((bridge, self.target(&wrong)?))
@@ -223,6 +228,7 @@ mod tests {
             (with("url = \"mqtt://x\"\nversion = \"4\""), "5 or 3.1.1"),
             (with("url = \"mqtt://x\"\nurgency = \"flash\""), "name one"),
             (with("url = \"mqtt://x\"\ncertificate = \"c\""), "go together"),
+            (with("url = \"mqtt://x\"\nversion = \"3.1.1\"\ncompress = true"), "needs version"),
             (with("url = \"mqtt://x\"\nbatch = \"2 min\""), "over 60 s"),
             (
                 "[[bridge]]\nname = \"b\"\nclient_id = \"c\"\nurl = \"mqtt://x\"".to_owned(),

@@ -9,7 +9,7 @@ use proto::mqtt::{
 };
 
 use super::link::{DialState, Link};
-use super::{Bridge, BridgeStatus, End, peer_node, say_node};
+use super::{Bridge, BridgeStatus, End, codes, peer_node, say_coding, say_node};
 use crate::core::{Core, Opening, peer_forgot};
 use crate::event::Event;
 use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId};
@@ -127,19 +127,11 @@ impl Mqtt {
             link.has_answered = true;
             link.is_marked &= answer.reason != Reason::UNSUPPORTED_PROTOCOL_VERSION;
         }
-        if answer.reason.is_failure() {
-            return Err(Refused::with(answer.reason, "the other broker does not let it in"));
-        }
         let Some(link) = self.links.get_mut(usize::from(number)) else { return Ok(()) };
         let bridge = link.bridge.clone();
+        check(&bridge, answer)?;
         let properties = &answer.properties;
         let number_of = |of| properties.number(of);
-        let max_qos = number_of(Id::MAXIMUM_QOS).unwrap_or(2);
-        let goes = bridge.routes.iter().filter(|route| route.goes);
-        if goes.map(|route| u32::from(route.max_grade.get())).any(|grade| grade > max_qos) {
-            let what = "the other broker takes a lower QoS (Maximum QoS): lower max_qos of routes";
-            return Err(Refused::with(Reason::QOS_NOT_SUPPORTED, what));
-        }
         let narrow = |of| number_of(of).and_then(|value| u16::try_from(value).ok());
         let window = narrow(Id::RECEIVE_MAXIMUM).unwrap_or(u16::MAX).min(bridge.max_inflight);
         if let Some(session) = link.session.filter(|_| !answer.session_present) {
@@ -182,13 +174,14 @@ impl Mqtt {
                 born_s: self.born_s(context.now),
             })),
         };
-        if asks && let Some(subscribe) = subscribe(context, session, &bridge) {
+        self.begin(context, id, open, codes(properties));
+        if asks
+            && let Some(subscribe) = subscribe(context, session, &bridge)
+            && let Some(open) = self.open_mut(id)
+        {
             open.send(context, id, Packet::Subscribe(subscribe));
         }
         context.outputs.batch(id, bridge.batch);
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.phase = Phase::Open(Box::new(open));
-        }
         self.keep(context, id);
         Ok(())
     }
@@ -252,6 +245,23 @@ impl Mqtt {
             }
         }
     }
+}
+
+/// Whether the other broker's answer is one that the bridge can live with.
+fn check(bridge: &Bridge, answer: &ConnAck) -> Result<(), Refused> {
+    if answer.reason.is_failure() {
+        return Err(Refused::with(answer.reason, "the other broker does not let it in"));
+    }
+    if codes(&answer.properties) && !bridge.compress {
+        return Err(Refused::protocol("the other broker compresses, and was not asked to"));
+    }
+    let max_qos = answer.properties.number(Id::MAXIMUM_QOS).unwrap_or(2);
+    let goes = bridge.routes.iter().filter(|route| route.goes);
+    if goes.map(|route| u32::from(route.max_grade.get())).any(|grade| grade > max_qos) {
+        let what = "the other broker takes a lower QoS (Maximum QoS): lower max_qos of routes";
+        return Err(Refused::with(Reason::QOS_NOT_SUPPORTED, what));
+    }
+    Ok(())
 }
 
 /// Opens a bridge's session, with the subscriptions of its routes.
@@ -336,6 +346,9 @@ fn connect(
             (Id::TOPIC_ALIAS_MAXIMUM, Value::Number(settings.topic_alias_maximum.into())),
         ]);
         say_node(&mut properties, node, born_s);
+        if bridge.compress {
+            say_coding(&mut properties);
+        }
         properties
     } else {
         Properties::NONE

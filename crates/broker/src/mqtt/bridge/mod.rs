@@ -8,6 +8,7 @@
 //! Loops are cut by the nodes that a publication has passed, which cross in a user property
 //! ([`VIA`]); a broker of the same kind says its own name in CONNECT and CONNACK ([`NODE`]).
 
+mod coding;
 mod connecting;
 mod link;
 mod route;
@@ -23,6 +24,7 @@ use proto::mqtt::Version;
 
 pub use route::Route;
 
+pub(super) use coding::{codes, say_coding};
 pub(super) use link::{End, Link, Peer};
 pub(super) use route::{to_local, to_remote};
 pub use via::is_node;
@@ -68,6 +70,9 @@ pub struct Bridge {
     /// How long what is sent may wait for more, so that it leaves together. What is urgent does not
     /// wait.
     pub batch: Duration,
+    /// Whether both directions are compressed where the other broker is a node of this kind: what
+    /// has crossed shortens what follows of the same publisher's user. Only with MQTT 5.
+    pub compress: bool,
     /// What crosses it.
     pub routes: Vec<Route>,
 }

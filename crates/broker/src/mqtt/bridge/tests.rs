@@ -45,6 +45,7 @@ fn bridge(name: &str, routes: Vec<Route>) -> Bridge {
         expiry: Duration::from_secs(3600),
         max_inflight: 20,
         batch: Duration::ZERO,
+        compress: false,
         routes,
     }
 }
@@ -58,8 +59,9 @@ struct Net {
     /// Connections by node and number, and where their other end is.
     ends: BTreeMap<(usize, u64), (usize, u64)>,
     dials: VecDeque<usize>,
-    /// Packets of bytes that crossed.
+    /// Pieces of bytes that crossed, and how many bytes.
     crossed: usize,
+    bytes: usize,
     last: u64,
     events: Vec<(usize, Event)>,
 }
@@ -82,6 +84,7 @@ impl Net {
             ends: BTreeMap::new(),
             dials: VecDeque::new(),
             crossed: 0,
+            bytes: 0,
             last: 0,
             events: Vec::new(),
         };
@@ -126,6 +129,7 @@ impl Net {
         match output {
             Output::Transmit { connection, bytes } => {
                 self.crossed += 1;
+                self.bytes += bytes.len();
                 self.input(at, Input::Sent { connection, bytes: bytes.len() });
                 if let Some((other, number)) = self.ends.get(&(at, connection.0)).copied() {
                     let bytes = BytesMut::from(&bytes[..]);
@@ -163,6 +167,30 @@ impl Net {
             self.input(at, Input::Lost { connection: ConnectionId(number) });
         }
         self.settle();
+    }
+
+    /// A client of a node, with a user.
+    fn log_in(&mut self, at: usize, user: &str) -> SessionId {
+        self.last += 1;
+        let opening = Opening {
+            client: ClientKey { protocol: Protocol::Amqp, name: user.into() },
+            connection: ConnectionId(self.last),
+            user: Some(user.into()),
+            clean: false,
+            expiry: Duration::from_secs(60),
+            window: 1000,
+            will: None,
+        };
+        self.nodes[at].core_mut().open(self.now, opening).unwrap().session
+    }
+
+    /// How many bytes cross all bridges when a client says something.
+    fn says(&mut self, at: usize, publisher: SessionId, payload: &str) -> usize {
+        let before = self.bytes;
+        let mut publication = said("unit/track", payload, Grade::AtMostOnce, false);
+        publication.publisher = Some(publisher);
+        self.publish(at, publication);
+        self.bytes - before
     }
 
     /// A client of a node that has subscribed.
@@ -245,6 +273,65 @@ fn before_mqtt_5_nothing_comes_back_either() {
         let came = net.came(at, probe);
         assert_eq!(came, [("north".to_owned(), true), ("south".to_owned(), true)], "at {at}");
     }
+}
+
+/// Three nodes in a row, whose bridges are compressed or not.
+fn row(compress: bool) -> Net {
+    let to = |name: &str| Some(Bridge { compress, ..bridge(name, vec![both("#")]) });
+    let mut net = Net::new(vec![(to("b0"), 1), (to("b1"), 2), (None, 0)]);
+    net.connect();
+    net
+}
+
+fn report(track: usize, step: usize) -> String {
+    let (lat, lon) = (59_913_000 + track * 371 + step * 13, 10_752_000 + track * 211 + step * 7);
+    format!("{{\"track\":\"{track:03}\",\"lat\":{lat},\"lon\":{lon},\"speed\":{}}}", step % 17)
+}
+
+#[test]
+fn a_compressed_bridge_carries_the_same_in_fewer_bytes() {
+    let mut taken = Vec::new();
+    for compress in [false, true] {
+        let mut net = row(compress);
+        let probe = net.join(2, "#");
+        let client = net.log_in(0, "ann");
+        let (mut wanted, mut bytes) = (Vec::new(), 0);
+        for step in 0..100 {
+            let payload = report(step % 10, step);
+            bytes += net.says(0, client, &payload);
+            wanted.push((payload, false));
+        }
+        assert_eq!(net.came(2, probe), wanted, "compressed: {compress}");
+        taken.push(bytes);
+        // Contexts begin anew with a connection.
+        net.cut();
+        net.later(Duration::from_secs(60));
+        net.connect();
+        net.says(0, client, "again");
+        assert_eq!(net.came(2, probe), [("again".to_owned(), false)]);
+        let back = net.join(0, "#");
+        net.publish(2, said("order", "south", Grade::ExactlyOnce, false));
+        assert_eq!(net.came(0, back), [("south".to_owned(), false)], "compressed: {compress}");
+        let refused = net.events.iter().any(|(_, event)| matches!(event, Event::Refused { .. }));
+        assert!(!refused);
+    }
+    assert!(taken[1] * 2 < taken[0], "{taken:?}");
+}
+
+#[test]
+fn lengths_over_a_row_of_bridges_tell_nothing_of_other_users() {
+    let secret = "the patrol leaves at 0430 by the northern road";
+    let other = "XQmKzWvYpLrTnBsGfHdJcRaEuIoOiUeAqSwDxFzCkVgBhN";
+    let length = |of_ann: &str| {
+        let mut net = row(true);
+        let (ann, bob) = (net.log_in(0, "ann"), net.log_in(0, "bob"));
+        net.says(0, bob, "to begin with");
+        net.says(0, ann, of_ann);
+        (net.says(0, bob, secret), net.says(0, ann, secret))
+    };
+    let (alike, different) = (length(secret), length(other));
+    assert_eq!(alike.0, different.0, "what bob sends is as long whatever ann has said");
+    assert!(alike.1 + 40 < different.1, "ann's own words shorten hers: {alike:?} {different:?}");
 }
 
 /// A node whose bridge goes to a peer that the test plays.
@@ -421,24 +508,50 @@ fn answers(node: &mut Broker, now: Duration, client: u64, packets: &[Packet]) ->
     std::iter::from_fn(take).collect()
 }
 
+/// A client's CONNECT.
+fn hello(client: &str, properties: Properties) -> Packet {
+    Packet::Connect(Box::new(Connect {
+        version: Version::V5,
+        is_bridge: false,
+        client_id: client.parse().unwrap(),
+        clean_start: true,
+        keep_alive_s: 0,
+        username: None,
+        password: None,
+        will: None,
+        properties,
+    }))
+}
+
+#[test]
+fn who_may_be_no_bridge_is_not_believed_where_a_publication_has_been() {
+    for (bridge_users, passed) in [(None, 1), (Some(["hq".to_owned()].into()), 0)] {
+        let settings = Settings { sys_interval: Duration::ZERO, ..Settings::default() };
+        let mqtt = mqtt::Settings { bridge_users, ..mqtt::Settings::default() };
+        let mut node = Broker::new(settings, mqtt);
+        let (now, connection) = (Duration::from_secs(1000), ConnectionId(1));
+        let protocol = Protocol::Mqtt;
+        node.handle_input(now, Input::Connected { connection, protocol, certified: None });
+        let mut properties = Properties::NONE;
+        properties.push(Id::USER_PROPERTY, Value::Pair("lw-node", "a:10")).unwrap();
+        let mut forged = Publish::new("t".parse().unwrap(), "x".into());
+        (forged.retain, forged.properties) = (true, Properties::NONE);
+        forged.properties.push(Id::USER_PROPERTY, Value::Pair(VIA, ":ff")).unwrap();
+        let packets = [hello("mallory", properties), Packet::Publish(forged)];
+        answers(&mut node, now, 1, &packets[..1]);
+        answers(&mut node, now, 1, &packets[1..]);
+        let kept = node.core().retained_at(now, "t").unwrap();
+        let via = kept.details.as_ref().map_or(0, |details| details.via.len());
+        assert_eq!(via, passed);
+    }
+}
+
 #[test]
 fn what_comes_back_over_the_bridge_of_another_make_goes_no_further() {
     let settings = Settings { sys_interval: Duration::ZERO, ..Settings::default() };
     let mut node = Broker::new(settings, mqtt::Settings::default());
     let now = Duration::from_secs(1000);
-    let connect = |client: &str| {
-        Packet::Connect(Box::new(Connect {
-            version: Version::V5,
-            is_bridge: false,
-            client_id: client.parse().unwrap(),
-            clean_start: true,
-            keep_alive_s: 0,
-            username: None,
-            password: None,
-            will: None,
-            properties: Properties::NONE,
-        }))
-    };
+    let connect = |client: &str| hello(client, Properties::NONE);
     let subscribe = |options| {
         let filters = vec![Filter { filter: "#".parse().unwrap(), options }];
         Packet::Subscribe(Subscribe { id: 1, filters, ..Subscribe::default() })
