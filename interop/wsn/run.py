@@ -11,6 +11,7 @@ import os
 import pathlib
 import queue
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -78,7 +79,7 @@ def process(*args, ready, seconds=MAX_START_S):
 class Consumer:
     """Takes what is posted to it; answers with `status`."""
 
-    def __init__(self, schemas):
+    def __init__(self, schemas, certificate=None):
         self.came, self.status, self.schemas, self.wrong = queue.Queue(), 202, schemas, []
         consumer = self
 
@@ -97,8 +98,14 @@ class Consumer:
                 self.end_headers()
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        scheme = "http"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+            scheme = "https"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}/"
+        self.url = f"{scheme}://127.0.0.1:{self.server.server_port}/"
 
     def next(self, seconds=MAX_STEP_S):
         try:
@@ -316,6 +323,35 @@ def of_cxf(url, schemas):
         check("CXF broker: what it publishes arrives", text == "from CXF", text)
 
 
+def certificate(name):
+    """Certificate and key of this machine, which vouches for itself."""
+    files = [str(WORK / f"{name}.{end}") for end in ("pem", "key")]
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj", f"/CN={name}",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-out", files[0], "-keyout",
+                    files[1]], check=True, capture_output=True)
+    return files
+
+
+def of_https(schemas):
+    """Consumers of https: one whose authority is known, and one of whom nobody has heard."""
+    known, other = certificate("known"), certificate("other")
+    port = free_port()
+    config = WORK / "https.toml"
+    config.write_text(f'[broker]\nwsn = "127.0.0.1:{port}"\nwsn_authorities = "{known[0]}"\n')
+    with process(LONGWIRE, "broker", "--config", str(config), ready=b"wsn"):
+        peer = Peer(f"http://127.0.0.1:{port}", schemas)
+        consumers = [Consumer(schemas, of) for of in (other, known)]
+        for consumer in consumers:
+            check("https: subscribed", peer.ask(subscribe(consumer.url, "l:secret"))[0] == 200)
+        peer.ask(notify("l:secret", "<u:track/>"))
+        headers, message = consumers[1].next()
+        check("https: a consumer gets its message", message is not None)
+        host = consumers[1].url.split("/")[2]
+        check("https: by its name", headers and headers["Host"] == host, headers)
+        check("https: one without a known authority does not", consumers[0].came.empty())
+
+
 def main():
     schemas = Schemas(TYPES)
     port = free_port()
@@ -326,6 +362,7 @@ def main():
         of_outage(url, schemas)
         of_zeep(url)
         of_cxf(url, schemas)
+    of_https(schemas)
     sys.exit(bool(FAILED))
 
 

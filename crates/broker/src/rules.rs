@@ -104,6 +104,20 @@ impl Rules {
     }
 }
 
+impl Rules {
+    /// Whether a newer publication takes the place of an older one of this topic, which may have
+    /// its name by a rule.
+    pub(crate) fn conflates(&self, topic: &str) -> bool {
+        let is_of = |rule: &Rule| match &rule.rename {
+            Some((from, to)) => topic
+                .strip_prefix(to.as_str())
+                .is_some_and(|rest| matches(&rule.filter, &format!("{from}{rest}"))),
+            None => matches(&rule.filter, topic),
+        };
+        self.rules.iter().find(|rule| is_of(rule)).is_some_and(|rule| rule.conflate)
+    }
+}
+
 impl Passages {
     fn pass(&mut self, now: Duration, topic: &Arc<str>, interval: Duration) -> bool {
         if let Some(last) = self.last.get_mut(topic) {

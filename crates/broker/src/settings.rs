@@ -47,8 +47,9 @@ pub struct Settings {
     pub max_keep_alive: Duration,
     /// At the bound of a queue.
     pub overflow: Overflow,
-    /// What waited while a client was away leaves at most so many times a second once it is back,
-    /// behind what is published meanwhile; `None`: first, and as fast as the client takes it.
+    /// What waited while a client of MQTT or a bridge was away leaves at most so many times a second
+    /// once it is back, behind what is published meanwhile; `None`: first, and as fast as it is
+    /// taken.
     pub drain_rate: Option<NonZeroU32>,
     /// Messages of grade 0 wait for sessions that have no connection.
     pub queue_grade_0: bool,
@@ -56,6 +57,13 @@ pub struct Settings {
     pub durable: bool,
     /// How often the topics below `$SYS` are published; zero: never.
     pub sys_interval: Duration,
+}
+
+impl Settings {
+    /// The time from one message to the next of those that waited.
+    pub(crate) fn drain_interval(&self) -> Option<Duration> {
+        self.drain_rate.map(|rate| Duration::from_secs(1) / rate.get())
+    }
 }
 
 impl Default for Settings {

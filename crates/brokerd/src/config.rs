@@ -5,6 +5,7 @@ mod bridge;
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -86,6 +87,8 @@ pub struct BrokerConfig {
     pub wsn_default_topic: Option<String>,
     /// Hosts that notifications are sent to, besides this machine.
     pub wsn_consumers: Vec<String>,
+    /// Authorities that vouch for those of https, in PEM; without it the system's.
+    pub wsn_authorities: Option<PathBuf>,
     /// Certificates of this broker, in PEM.
     pub certificate: Option<PathBuf>,
     /// Its private key, in PEM.
@@ -124,7 +127,7 @@ pub struct BrokerConfig {
     topic_alias_maximum: Option<u16>,
     overflow: Option<OverflowConfig>,
     #[serde(rename = "drain_rate")]
-    drain_pps: Option<u32>,
+    drain_pps: Option<NonZeroU32>,
     queue_grade_0: Option<bool>,
     #[serde(deserialize_with = "period")]
     sys_interval: Option<Duration>,
@@ -135,6 +138,7 @@ impl BrokerConfig {
     fn fixed(&self) -> Self {
         Self {
             wsn_consumers: Vec::new(),
+            wsn_authorities: None,
             certificate: None,
             private_key: None,
             client_ca: None,
@@ -352,11 +356,7 @@ impl Config {
             Some(OverflowConfig::Newest) => Overflow::Newest,
             Some(OverflowConfig::Oldest) | None => Overflow::Oldest,
         };
-        if said.drain_pps == Some(0) {
-            let what = "drain_rate is 0: at least 1 message a second, or leave it out";
-            return Err(Error::Caller(what.to_owned()));
-        }
-        settings.drain_rate = said.drain_pps.and_then(std::num::NonZeroU32::new);
+        settings.drain_rate = said.drain_pps;
         settings.durable = said.store.is_some();
         settings.rules = self.rules()?;
         settings.access.rules = self.access()?;
@@ -682,11 +682,14 @@ mod tests {
             access: broker::Access::default(),
             rules: Rules::default(),
             durable: false,
+            drain_rate: None,
             ..settings.clone()
         };
+        assert_eq!(said.drain_rate.map(NonZeroU32::get), Some(50));
         assert_eq!(format!("{:?}", without(&said)), format!("{:?}", without(&plain)));
         let mut mqtt = config.mqtt();
         assert_eq!(&*mqtt.node, "ship-7");
+        assert!(mqtt.bridge_users.take().unwrap().contains("headquarters"));
         mqtt.node = Config::default().mqtt().node;
         assert_eq!(format!("{mqtt:?}"), format!("{:?}", Config::default().mqtt()));
         assert_eq!(config.max_connections(), Config::default().max_connections());
@@ -714,7 +717,7 @@ mod tests {
         for (text, said) in [
             ("[broker]\nmqqt = \"x\"", "mqqt"),
             ("[broker]\nmax_queued_bytes = \"5\"", "no unit"),
-            ("[broker]\ndrain_rate = 0", "at least 1 message a second"),
+            ("[broker]\ndrain_rate = 0", "nonzero"),
             ("[[access]]\naction = \"publish\"", "filter"),
         ] {
             let error = toml::from_str::<Config>(text).unwrap_err();

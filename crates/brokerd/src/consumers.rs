@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{Request, header};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use proxy::dial::{Layers, Stream, Tls};
 
 use crate::config::Config;
 
@@ -39,12 +40,14 @@ pub(crate) async fn post(post: Post, consumers: Rc<Consumers>) -> Posted {
 async fn make(post: Post, consumers: &Consumers) -> io::Result<(u16, Bytes)> {
     let broken = |error: &dyn std::fmt::Display| io::Error::other(error.to_string());
     let uri: hyper::Uri = post.url.parse().map_err(|error| broken(&error))?;
-    if uri.scheme_str() != Some("http") {
-        return Err(io::Error::other("only http consumers are reached"));
-    }
+    let is_secure = match uri.scheme_str() {
+        Some("http") => false,
+        Some("https") => true,
+        _ => return Err(io::Error::other("its address is neither of http nor of https")),
+    };
     let host = uri.host().ok_or_else(|| io::Error::other("no host in its address"))?;
-    let port = uri.port_u16().unwrap_or(80);
-    let stream = consumers.dial(host, port).await?;
+    let port = uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
+    let stream = consumers.dial(host, port, is_secure).await?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .map_err(|error| broken(&error))?;
@@ -71,16 +74,20 @@ async fn make(post: Post, consumers: &Consumers) -> io::Result<(u16, Bytes)> {
 pub(crate) struct Consumers {
     /// Hosts: a name or an address, `*.domain`, or `*`. None: loopback addresses alone.
     hosts: Vec<String>,
+    /// Authorities that vouch for those of https, in PEM; none: the system's.
+    authorities: Option<PathBuf>,
 }
 
 impl Consumers {
     /// Those that a configuration allows.
     pub(crate) fn of(config: &Config) -> Self {
-        Self { hosts: config.broker.wsn_consumers.clone() }
+        let broker = &config.broker;
+        let authorities = broker.wsn_authorities.clone();
+        Self { hosts: broker.wsn_consumers.clone(), authorities }
     }
 
     /// A connection to a host that is allowed: by name, or as each of its addresses is loopback.
-    async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
+    async fn dial(&self, host: &str, port: u16, is_secure: bool) -> io::Result<Stream> {
         let bare = host.trim_matches(['[', ']']);
         let addresses: Vec<SocketAddr> = tokio::net::lookup_host((bare, port)).await?.collect();
         let is_named = self.hosts.iter().any(|allowed| fits(allowed, bare));
@@ -91,7 +98,18 @@ impl Consumers {
                 format!("{host} is no consumer that may be reached: add it to wsn_consumers"),
             ));
         }
-        TcpStream::connect(&*addresses).await
+        let authorities = self.authorities.clone();
+        let tls = Tls { protocol: Some(b"http/1.1"), authorities, identity: None };
+        let layers = Layers { tls: is_secure.then_some(tls), ..Layers::default() };
+        let mut last = io::Error::other(format!("{host} has no address"));
+        // It was these that were looked at: the name may have others next time.
+        for address in addresses {
+            match proxy::dial::open(&address.to_string(), bare, host, &layers).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
     }
 }
 

@@ -11,6 +11,9 @@
 //! bytes    deflate (RFC 1951) that goes on from the context's last run, flushed, without the
 //!          four bytes 00 00 ff ff that end a flush (as RFC 7692 §7.2.1 has it)
 //! ```
+//!
+//! A run stands for at most 32 times its coded bytes and 128 more, so that a few bytes are not the
+//! work of many; where deflate does better, empty stored blocks fill it up.
 
 #[cfg(test)]
 mod tests;
@@ -31,8 +34,18 @@ const MAX_CONTEXTS: usize = 8;
 const MAX_RUN_BYTES: usize = 64 << 10;
 /// What its coded form is longer by at most: five bytes for each stored block of deflate.
 const MAX_GROWTH_BYTES: usize = 64;
+/// What a run stands for at most: so many bytes for each of its coded ones, and so many more.
+const MAX_RATIO: usize = 32;
+const MIN_RATIO_BYTES: usize = 128;
+/// What is coded at once, in bytes; of more the rest goes as it is, since others wait meanwhile.
+const MAX_CODED_BYTES: usize = 256 << 10;
+/// Runs without which a context may be taken for somebody else: with more principals than contexts
+/// each would otherwise find its own gone.
+const MIN_IDLE_RUNS: u64 = 64;
 /// How zlib's flush ends.
 const FLUSH_END: [u8; 4] = [0, 0, 0xff, 0xff];
+/// The head of an empty stored block at the beginning of a byte (RFC 1951 §3.2.4).
+const STORED_BLOCK: u8 = 0;
 /// More costs more time than it saves of runs of a few packets.
 const CODING: &str = "deflate:6";
 
@@ -44,6 +57,8 @@ pub(crate) struct Coder {
     marks: Vec<(usize, Principal)>,
     /// The number of the last run.
     runs: u64,
+    /// Bytes that are still to be coded at once.
+    left_bytes: usize,
 }
 
 struct Outbound {
@@ -77,6 +92,7 @@ impl Coder {
         let marks = std::mem::take(&mut self.marks);
         let ends = marks.iter().skip(1).map(|(at, _)| *at).chain([bytes.len()]);
         let first = marks.first().map_or(bytes.len(), |(at, _)| *at);
+        self.left_bytes = MAX_CODED_BYTES;
         self.part(bytes.get(..first).unwrap_or_default(), Principal::UNKNOWN, &mut out);
         for ((start, principal), end) in marks.iter().zip(ends) {
             self.part(bytes.get(*start..end).unwrap_or_default(), *principal, &mut out);
@@ -86,7 +102,8 @@ impl Coder {
 
     fn part(&mut self, bytes: &[u8], principal: Principal, out: &mut Vec<u8>) {
         for run in bytes.chunks(MAX_RUN_BYTES) {
-            let is_coded = principal.is_known() && self.run(run, principal, out).is_some();
+            let may_be = principal.is_known() && run.len() <= self.left_bytes;
+            let is_coded = may_be && self.run(run, principal, out).is_some();
             if !is_coded {
                 varint::encode(0, out);
                 varint::encode(run.len() as u64, out);
@@ -95,18 +112,26 @@ impl Coder {
         }
     }
 
-    /// `None`: there is no memory for a context, and nothing was written.
+    /// `None`: there is no context for it, and nothing was written.
     fn run(&mut self, run: &[u8], principal: Principal, out: &mut Vec<u8>) -> Option<()> {
+        self.runs += 1;
         let at = self.context(principal)?;
         let context = self.contexts.get_mut(at)?;
-        self.runs += 1;
         context.used = self.runs;
+        self.left_bytes -= run.len();
         let mut coded = Vec::with_capacity(run.len() / 2 + 16);
-        if context.encoder.encode(run, false, &mut coded).is_err() || !coded.ends_with(&FLUSH_END) {
-            self.contexts.remove(at);
+        let result = context.encoder.encode(run, false, &mut coded);
+        if result.is_err() || !coded.ends_with(&FLUSH_END) {
+            // Whatever it has is of no use to the other side.
+            context.encoder = Options::of(CODING).ok()?.encoder().ok()?;
+            context.is_new = true;
             return None;
         }
         coded.truncate(coded.len() - FLUSH_END.len());
+        while run.len() > most_bytes(coded.len()) {
+            coded.extend_from_slice(&FLUSH_END);
+            coded.push(STORED_BLOCK);
+        }
         varint::encode((at as u64 + 1) << 1 | u64::from(context.is_new), out);
         context.is_new = false;
         varint::encode(run.len() as u64, out);
@@ -115,7 +140,7 @@ impl Coder {
         Some(())
     }
 
-    /// The context of a principal: its own, a new one, or that which has not been used for longest.
+    /// The context of a principal: its own, a new one, or one that has not been used for long.
     fn context(&mut self, principal: Principal) -> Option<usize> {
         if let Some(at) = self.contexts.iter().position(|one| one.principal == principal) {
             return Some(at);
@@ -126,6 +151,9 @@ impl Coder {
             return Some(self.contexts.len() - 1);
         }
         let (at, oldest) = self.contexts.iter_mut().enumerate().min_by_key(|(_, one)| one.used)?;
+        if oldest.used + MIN_IDLE_RUNS > self.runs {
+            return None;
+        }
         if !oldest.encoder.renew() {
             oldest.encoder = Options::of(CODING).ok()?.encoder().ok()?;
         }
@@ -196,6 +224,10 @@ impl Uncoder {
         let Some(coded_len) = length(&mut rest, MAX_RUN_BYTES + MAX_GROWTH_BYTES)? else {
             return Ok(false);
         };
+        if len > most_bytes(coded_len) {
+            let what = "a run of a coded connection stands for over 32 times its bytes";
+            return Err(Refused::malformed(what));
+        }
         let Some(coded) = rest.get(..coded_len) else { return Ok(false) };
         let at = usize::try_from(number - 1).unwrap_or(usize::MAX);
         let context = inbound(&mut self.contexts, principals, at, is_new)?;
@@ -211,6 +243,11 @@ impl Uncoder {
         out.extend_from_slice(&bytes);
         Ok(true)
     }
+}
+
+/// What so many coded bytes may stand for.
+fn most_bytes(coded_len: usize) -> usize {
+    coded_len.saturating_mul(MAX_RATIO).saturating_add(MIN_RATIO_BYTES)
 }
 
 /// Takes a length of 1 to `max`; `None`: it is not whole.
@@ -230,12 +267,16 @@ fn inbound<'a>(
     is_new: bool,
 ) -> Result<&'a mut Inbound, Refused> {
     if is_new && at <= contexts.len() && at < MAX_CONTEXTS {
-        let decoder = Options::of(CODING).and_then(Options::decoder);
-        let decoder = decoder.map_err(|_| Refused::malformed("no memory for a context"))?;
-        let fresh = Inbound { principal: principals.add(), decoder };
-        match contexts.get_mut(at) {
-            Some(context) => *context = fresh,
-            None => contexts.push(fresh),
+        let principal = principals.add();
+        let renewed = contexts.get_mut(at).is_some_and(|context| {
+            context.principal = principal;
+            context.decoder.renew()
+        });
+        if !renewed {
+            let decoder = Options::of(CODING).and_then(Options::decoder);
+            let decoder = decoder.map_err(|_| Refused::malformed("no memory for a context"))?;
+            contexts.truncate(at);
+            contexts.push(Inbound { principal, decoder });
         }
     }
     let known = contexts.get_mut(at);

@@ -66,17 +66,52 @@ fn a_length_tells_nothing_of_what_another_has_said() {
 }
 
 #[test]
-fn more_principals_than_contexts_are_coded_too() {
+fn of_more_principals_than_contexts_those_that_go_on_are_coded() {
     let (mut coder, mut principals) = (Coder::default(), Principals::default());
     let mut uncoder = Uncoder::new(BytesMut::new());
-    for turn in 0..40_u8 {
-        let bytes = update(usize::from(turn), 1);
-        coder.mark(0, principal(turn % 13));
+    let (mut coded, mut seen) = ([0; 13], std::collections::BTreeSet::new());
+    let mut send = |turn: usize, who: usize| {
+        let bytes = update(who, turn);
+        coder.mark(0, principal(who as u8));
         let runs = decode(&mut uncoder, &mut principals, &[&coder.code(&bytes)]).unwrap();
         assert_eq!(runs.len(), 1);
         assert_eq!(runs[0].1, bytes);
+        coded[who] += usize::from(runs[0].0.is_known());
+        seen.insert(runs[0].0);
+    };
+    for turn in 0..130 {
+        send(turn, turn % 13);
     }
+    // The first eight are gone, and the last five have their places.
+    for turn in 130..230 {
+        send(turn, 8 + turn % 5);
+    }
+    assert_eq!(coded[..8], [10; 8], "none lost its context to another");
+    assert!(coded[8..].iter().all(|times| (5..=19).contains(times)), "{coded:?}");
+    assert_eq!(seen.len(), 1 + 13);
     assert_eq!((coder.contexts.len(), uncoder.contexts.len()), (MAX_CONTEXTS, MAX_CONTEXTS));
+}
+
+#[test]
+fn a_few_bytes_are_not_the_work_of_many() {
+    let mut coder = Coder::default();
+    coder.mark(0, principal(0));
+    let run = coder.code(&[7; MAX_RUN_BYTES]);
+    assert!((MAX_RUN_BYTES / MAX_RATIO - 8..4096).contains(&run.len()), "{}", run.len());
+    let mut uncoder = Uncoder::new(BytesMut::new());
+    let mut principals = Principals::default();
+    let runs = decode(&mut uncoder, &mut principals, &[&run]).unwrap();
+    assert_eq!(runs[0].1, [7; MAX_RUN_BYTES]);
+    // What is more than can be coded in one go is as it was.
+    coder.mark(0, principal(0));
+    let long = vec![7; 2 * MAX_CODED_BYTES];
+    let runs = decode(&mut uncoder, &mut principals, &[&coder.code(&long)]).unwrap();
+    let known = runs.iter().filter(|(principal, _)| principal.is_known()).count();
+    assert_eq!((known * MAX_RUN_BYTES, runs.len()), (MAX_CODED_BYTES, 8));
+    assert_eq!(runs.into_iter().flat_map(|(_, bytes)| bytes).collect::<Vec<_>>(), long);
+    coder.mark(0, principal(0));
+    let next = decode(&mut uncoder, &mut principals, &[&coder.code(b"and on")]).unwrap();
+    assert_eq!(next[0].1, b"and on");
 }
 
 #[test]

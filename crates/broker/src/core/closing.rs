@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::notes::forget_notes;
 use super::publishing::{Addressed, identifiers};
-use super::publishing::{member_of, queue_once};
+use super::publishing::{leaves, member_of, queue_once};
 use super::session_of;
 use super::{Core, Deadline, drop_event};
 use crate::change::Change;
@@ -73,10 +73,11 @@ impl Core {
             };
         }
         let flying = session.inflight.drain();
+        // What is under way is not counted among what waits any more.
+        self.total_bytes = self.total_bytes.saturating_sub(session.queue.bytes());
         let mut left: Vec<Entry> = flying.into_iter().filter_map(|flying| flying.entry).collect();
         left.extend(session.queue.drain());
         for entry in left {
-            self.total_bytes = self.total_bytes.saturating_sub(entry.size_bytes());
             if !hand_over(self, &entry) {
                 let (client, why) = (Some(session.key.clone()), Drop::SessionEnded);
                 drop_event(&mut self.events, &mut self.counts, &entry.publication, client, why);
@@ -141,13 +142,17 @@ fn drop_grade_0(core: &mut Core, id: SessionId) {
     let Some(session) = core.sessions.get_mut(id) else { return };
     let keeps_state = session.keeps_state();
     let waiting: Vec<Entry> = session.queue.drain().collect();
+    let mut superseded = Vec::new();
     for entry in waiting {
         if entry.grade.get() > 0 || keeps_state && entry.publication.retain {
-            session.queue.push(entry);
+            superseded.extend(session.queue.push(entry));
         } else {
             core.total_bytes = core.total_bytes.saturating_sub(entry.size_bytes());
             let (client, why) = (Some(session.key.clone()), Drop::SessionEnded);
             drop_event(&mut core.events, &mut core.counts, &entry.publication, client, why);
         }
+    }
+    for old in superseded {
+        leaves(core, id, &old, Drop::Superseded);
     }
 }

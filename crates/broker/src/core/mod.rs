@@ -33,6 +33,7 @@ use crate::settings::Settings;
 pub(crate) use journal::Journal;
 pub use opening::{Opened, Opening};
 pub use publishing::Accepted;
+use publishing::leaves;
 pub(crate) use taking::peer_forgot;
 pub use taking::{Delivery, Next, Outstanding};
 
@@ -127,6 +128,17 @@ impl Core {
     /// Takes settings that changed; what is there already stays, also over new bounds.
     pub fn set_settings(&mut self, settings: Settings) {
         self.settings = Settings { durable: self.settings.durable, ..settings };
+        let interval = self.settings.drain_interval();
+        let has_backlog =
+            |(id, session): (SessionId, &Session)| session.queue.has_backlog().then_some(id);
+        let all: Vec<SessionId> = self.sessions.iter().filter_map(has_backlog).collect();
+        for id in all {
+            let Some(session) = self.sessions.get_mut(id) else { continue };
+            for old in session.queue.hasten(interval) {
+                leaves(self, id, &old, Drop::Superseded);
+            }
+            self.poke(id);
+        }
     }
 
     /// What has been counted.

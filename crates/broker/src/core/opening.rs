@@ -109,11 +109,14 @@ fn displace(core: &mut Core, now: Duration, id: SessionId, clean: bool) -> Optio
     displaced
 }
 
-/// What waits leaves slowly, where the operator wants that.
+/// What waits leaves slowly, where the operator wants that. Clients of other protocols ask for what
+/// waits, and are told that there is no more once they have it.
 fn set_aside(core: &mut Core, now: Duration, id: SessionId) {
-    let Some(rate) = core.settings.drain_rate else { return };
+    let Some(interval) = core.settings.drain_interval() else { return };
     let Some(session) = core.sessions.get_mut(id) else { return };
-    let interval = Duration::from_secs(1) / rate.get();
+    if !matches!(session.key.protocol, Protocol::Mqtt | Protocol::Bridge) {
+        return;
+    }
     for superseded in session.queue.set_aside(now, interval) {
         leaves(core, id, &superseded, Drop::Superseded);
     }

@@ -264,10 +264,12 @@ fn queue_for(
     }
     let is_away = session.connection.is_none();
     // A topic's state, and its end, are not lost to another broker.
-    let is_state = session.keeps_state() && publication.retain;
-    if is_away && addressed.grade == Grade::AtMostOnce && !is_kept && !is_state {
+    let is_kept = is_kept || session.keeps_state() && publication.retain;
+    if is_away && addressed.grade == Grade::AtMostOnce && !is_kept {
         return false;
     }
+    // Nor may an older state come behind a newer one.
+    let is_merged = is_away && session.keeps_state() || session.queue.has_backlog();
     let stored = session.stored && addressed.grade > Grade::AtMostOnce;
     let entry = Entry {
         number: session.next_number(),
@@ -277,7 +279,7 @@ fn queue_for(
         stored,
         identifiers: addressed.identifiers,
         shared: addressed.shared,
-        conflate: addressed.conflate || is_away && is_state,
+        conflate: addressed.conflate || is_merged && publication.retain,
     };
     if !make_room(core, id, &entry) {
         return false;
@@ -300,12 +302,12 @@ fn add_entry(core: &mut Core, id: SessionId, entry: Entry) {
         });
     }
     core.total_bytes += entry.size_bytes();
-    let old = session.queue.push(entry);
+    let superseded = session.queue.push(entry);
     if !session.is_ready && session.connection.is_some() && !session.is_asleep {
         session.is_ready = true;
         core.ready.push_back(id);
     }
-    if let Some(old) = old {
+    for old in superseded {
         leaves(core, id, &old, Drop::Superseded);
     }
 }

@@ -5,9 +5,11 @@ use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::publishing::leaves;
 use super::subscribing::subscriber;
 use super::{Core, Deadline};
 use crate::change::Change;
+use crate::event::Drop;
 use crate::filter::{check_filter, shared};
 use crate::ids::{ClientKey, SessionId};
 use crate::publication::Publication;
@@ -38,12 +40,13 @@ impl Core {
                 unknown += 1;
             }
         }
+        let mut superseded = Vec::new();
         for ((id, number), Waiting { entry, flying }) in reading.entries {
             let Some(session) = self.sessions.get_mut(id) else { continue };
             match flying {
                 None => {
                     self.total_bytes += entry.size_bytes();
-                    session.queue.push(entry);
+                    superseded.extend(session.queue.push(entry).into_iter().map(|old| (id, old)));
                 }
                 Some((handle, Phase::Received)) => {
                     session.inflight.restore(handle, Phase::Received, number, true, None);
@@ -52,6 +55,9 @@ impl Core {
                     session.inflight.restore(handle, phase, number, true, Some(entry));
                 }
             }
+        }
+        for (id, old) in superseded {
+            leaves(self, id, &old, Drop::Superseded);
         }
         unknown
     }
@@ -156,18 +162,11 @@ fn restore_entry(core: &mut Core, reading: &mut Reading, change: Change) -> Opti
     };
     let id = core.sessions.find(&client)?;
     let publication = reading.messages.get(&message)?.clone();
+    let conflate = core.settings.rules.conflates(&publication.topic);
     let session = core.sessions.get_mut(id)?;
     session.last_number = session.last_number.max(number);
-    let entry = Entry {
-        number,
-        publication,
-        grade,
-        retain,
-        stored: true,
-        identifiers,
-        shared,
-        conflate: false,
-    };
+    let entry =
+        Entry { number, publication, grade, retain, stored: true, identifiers, shared, conflate };
     reading.entries.insert((id, number), Waiting { entry, flying: None });
     Some(())
 }

@@ -292,7 +292,6 @@ fn a_state_that_waits_is_replaced_by_a_newer_one() {
     assert_eq!(payloads(&mut core, id), ["98", "99"]);
 }
 
-/// A broker that has been told all that the store was told holds the same.
 /// Takes and acknowledges all that leaves within a time, by the second in which it does.
 fn over_time(core: &mut Core, id: SessionId, seconds: u64) -> Vec<Vec<String>> {
     let second = |at: u64| {
@@ -343,6 +342,67 @@ fn what_waited_while_a_client_was_away_leaves_behind_what_is_published_now() {
     assert_eq!(core.waiting(id), (0, 0));
 }
 
+#[test]
+fn an_older_state_never_comes_behind_a_newer_one() {
+    let rule = Rule { filter: "rule/#".to_owned(), conflate: true, ..Rule::default() };
+    let rules = crate::rules::Rules { rules: vec![rule] };
+    let drain_rate = NonZeroU32::new(1);
+    let settings = Settings { rules, drain_rate, durable: true, ..quiet() };
+    let mut core = Core::new(settings.clone());
+    let id = join(&mut core, "a", 1, "#", Grade::AtLeastOnce);
+    core.close(NOW, id, ConnectionId(1), true, None);
+    let say = |core: &mut Core, topic: &str, payload: &str, retain| {
+        let mut said = at_least(topic, payload);
+        said.retain = retain;
+        core.publish(NOW, said).unwrap();
+    };
+    for topic in ["first", "gone", "kept"] {
+        say(&mut core, topic, "old", topic != "first");
+    }
+    say(&mut core, "rule/x", "old", false);
+    // As the store has it.
+    let (ticket, changes) = core.journal.next_batch().unwrap();
+    core.persisted(ticket);
+    let mut again = Core::new(settings.clone());
+    again.restore(NOW, changes);
+    for core in [&mut core, &mut again] {
+        let id = core.open(NOW, opening("a", 2)).unwrap().session;
+        say(core, "kept", "new", true);
+        say(core, "gone", "", true);
+        say(core, "rule/x", "new", false);
+        let came: Vec<String> = over_time(core, id, 10).concat();
+        assert_eq!(came, ["new", "", "new", "old"], "of the first topic there is no newer one");
+    }
+    // A rate that is taken back.
+    let id = again.open(NOW, opening("a", 3)).unwrap().session;
+    again.close(NOW, id, ConnectionId(3), true, None);
+    for number in 0..5 {
+        say(&mut again, "first", &number.to_string(), false);
+    }
+    again.open(NOW, opening("a", 4)).unwrap();
+    assert_eq!(taken(&mut again, NOW, id).len(), 1);
+    again.set_settings(Settings { drain_rate: None, ..settings });
+    assert!(again.next_ready().is_some());
+    assert_eq!(taken(&mut again, NOW, id).len(), 4);
+}
+
+#[test]
+fn what_is_under_way_is_counted_once() {
+    let mut core = Core::new(quiet());
+    let other = join(&mut core, "b", 9, "#", Grade::AtLeastOnce);
+    core.close(NOW, other, ConnectionId(9), true, None);
+    let id = join(&mut core, "a", 1, "#", Grade::AtLeastOnce);
+    core.publish(NOW, at_least("t", "x")).unwrap();
+    taken(&mut core, NOW, id);
+    let waits = core.sizes().queued_bytes;
+    assert!(waits > 0);
+    core.end(NOW, id);
+    assert_eq!(core.sizes().queued_bytes, waits, "what waits for the other");
+    core.end(NOW, other);
+    assert_eq!(core.sizes().queued_bytes, 0);
+}
+
+/// A broker that has been told all that the store was told holds the same.
 #[test]
 fn what_was_written_is_restored() {
     let settings = Settings { durable: true, ..quiet() };

@@ -10,12 +10,15 @@ use proto::mqtt::{
 use super::connection::{Open, Phase};
 use super::{Mqtt, bridge, translate};
 use crate::core::Opening;
-use crate::ids::{ClientKey, ConnectionId, Protocol};
+use crate::event::Event;
+use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId};
 use crate::outputs::{Context, Login};
 use crate::session::Will;
 
 /// Connections that are coded at once; each takes up to 4 MB. Others are not coded.
 const MAX_CODED: usize = 32;
+/// A node that takes no longer packets would not learn that it is.
+const MIN_CODED_PACKET_BYTES: usize = 1024;
 /// The session expiry that stands for ever (MQTT 5 §3.1.2.11.2).
 const NEVER: u32 = u32::MAX;
 
@@ -111,7 +114,7 @@ impl Mqtt {
         let name: Arc<str> =
             assigned.as_deref().unwrap_or_else(|| connect.client_id.as_str()).into();
         let asked = expiry(&connect);
-        let end = self.end_of(context.now, properties, user.as_deref());
+        let end = self.end_of(context.now, properties, user.as_deref())?;
         let opening = Opening {
             client: ClientKey { protocol: Protocol::Mqtt, name },
             connection: id,
@@ -156,7 +159,10 @@ impl Mqtt {
                 bridge::say_node(&mut answer.properties, &end.node, end.born_s);
             }
         }
-        let is_coded = open.end.is_some() && bridge::codes(properties) && self.may_code();
+        let is_coded = open.end.is_some()
+            && bridge::codes(properties)
+            && open.max_bytes >= MIN_CODED_PACKET_BYTES
+            && self.may_code(context, id, open.session);
         if is_coded {
             bridge::say_coding(&mut answer.properties);
         }
@@ -167,16 +173,21 @@ impl Mqtt {
         Ok(())
     }
 
-    /// What a connection has where it says that it is of another node, and may.
+    /// What a connection has where it says that it is of another node; not all may.
     fn end_of(
         &mut self,
         now: Duration,
         properties: &Properties,
         user: Option<&str>,
-    ) -> Option<Box<bridge::End>> {
-        let peer = bridge::peer_node(properties).filter(|_| self.settings.may_bridge(user));
-        let (peer, node, born_s) = (Some(peer?), self.settings.node.clone(), self.born_s(now));
-        Some(Box::new(bridge::End { node, peer, bridge: None, pinged: false, born_s }))
+    ) -> Result<Option<Box<bridge::End>>, Refused> {
+        let Some(peer) = bridge::peer_node(properties) else { return Ok(None) };
+        if !self.settings.may_bridge(user) {
+            // Where its publications have been would not be known, and they could go in circles.
+            let what = "a bridge of another broker whose user is not among bridge_users";
+            return Err(Refused::with(Reason::NOT_AUTHORIZED, what));
+        }
+        let (peer, node, born_s) = (Some(peer), self.settings.node.clone(), self.born_s(now));
+        Ok(Some(Box::new(bridge::End { node, peer, bridge: None, pinged: false, born_s })))
     }
 
     /// A connection has its session; what follows is coded, or not.
@@ -184,9 +195,14 @@ impl Mqtt {
         &mut self,
         context: &mut Context<'_>,
         id: ConnectionId,
-        open: Open,
+        mut open: Open,
         is_coded: bool,
     ) {
+        if is_coded {
+            // Numbers of topics are for all users of the connection: lengths would tell which topics
+            // others have.
+            open.max_numbered = 0;
+        }
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.phase = Phase::Open(Box::new(open));
         if is_coded {
@@ -195,10 +211,27 @@ impl Mqtt {
         }
     }
 
-    /// Whether there is a place for one more node whose connection is coded.
-    fn may_code(&self) -> bool {
-        let coded = self.connections.values().filter(|connection| connection.coded.is_some());
-        coded.count() < MAX_CODED
+    /// Whether there is a place for one more node whose connection is coded: one user gets no more
+    /// of them than are left.
+    fn may_code(&self, context: &mut Context<'_>, id: ConnectionId, session: SessionId) -> bool {
+        let user = context.core.user(session);
+        let (mut all, mut own) = (0, 0);
+        for connection in self.connections.values().filter(|one| one.coded.is_some()) {
+            let Phase::Open(open) = &connection.phase else { continue };
+            if !open.is_bridge() {
+                all += 1;
+                own += usize::from(context.core.user(open.session) == user);
+            }
+        }
+        let has_place = all + own < MAX_CODED;
+        if !has_place {
+            let why = format!(
+                "a bridge is not compressed: {all} are, {own} of them its user's, of {MAX_CODED}"
+            );
+            let protocol = Protocol::Mqtt;
+            context.core.tell(Event::Refused { protocol, connection: Some(id), why });
+        }
+        has_place
     }
 
     /// How long the client may say nothing; `None`: for ever, which the shell bounds by looking

@@ -49,13 +49,13 @@ pub struct Settings {
     pub birth: u64,
     /// Other brokers that this one connects to.
     pub bridges: Vec<Bridge>,
-    /// Users whose connections may be bridges of other brokers, which are believed where a
-    /// publication has been; `None`: every client is.
+    /// Users who may be bridges of other nodes: these are believed where a publication came in.
+    /// `None`: every client may.
     pub bridge_users: Option<BTreeSet<String>>,
 }
 
 impl Settings {
-    /// Whether a client's word of where a publication has been is believed.
+    /// Whether a client may be a bridge of another node.
     fn may_bridge(&self, user: Option<&str>) -> bool {
         let Some(users) = &self.bridge_users else { return true };
         user.is_some_and(|user| users.contains(user))

@@ -99,10 +99,14 @@ impl Mqtt {
         Ok(())
     }
 
-    /// Whose words come over a connection, where its other end says.
+    /// Whose words come over a connection: its user's, unless it is a bridge of several.
     fn principal(&self, id: ConnectionId) -> Principal {
-        let coded = self.connections.get(&id).and_then(|connection| connection.coded.as_ref());
-        coded.map_or(Principal::UNSAID, |coded| coded.principal())
+        let Some(connection) = self.connections.get(&id) else { return Principal::UNKNOWN };
+        match (&connection.coded, &connection.phase) {
+            (Some(coded), _) => coded.principal(),
+            (None, Phase::Open(open)) if open.end.is_some() || open.is_bridge => Principal::UNKNOWN,
+            _ => Principal::UNSAID,
+        }
     }
 
     fn publish(
@@ -246,12 +250,9 @@ impl Mqtt {
     fn subscribe(&mut self, context: &mut Context<'_>, id: ConnectionId, subscribe: &Subscribe) {
         let born_s = self.born_s(context.now);
         let node = self.settings.node.clone();
-        let settings = &self.settings;
-        let Some(connection) = self.connections.get_mut(&id) else { return };
-        let Phase::Open(open) = &mut connection.phase else { return };
+        let Some(open) = self.open_mut(id) else { return };
         let (session, is_bridge) = (open.session, open.is_bridge);
-        let user = context.core.user(open.session).map(|user| &**user);
-        if open.version == Version::V5 && open.end.is_none() && settings.may_bridge(user) {
+        if open.version == Version::V5 && open.end.is_none() {
             let is_like_bridge =
                 |filter: &Filter| filter.options.no_local && filter.options.retain_as_published;
             // What has passed this node is to be known when it comes back by another way.

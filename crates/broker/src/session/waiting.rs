@@ -66,12 +66,32 @@ impl Waiting {
         let backlog = self.backlog.get_or_insert_with(fresh);
         backlog.interval = interval;
         let mut superseded = Vec::new();
-        for entry in live.drain() {
+        for mut entry in live.drain() {
             let is_urgent = entry.publication.urgency < Urgency::DEFAULT;
+            entry.conflate |= entry.publication.retain;
             let queue = if is_urgent { &mut self.live } else { &mut backlog.queue };
             superseded.extend(queue.push(entry));
         }
         self.settle();
+        superseded
+    }
+
+    /// Whether something of what waited while the client was away waits still.
+    pub(crate) fn has_backlog(&self) -> bool {
+        self.backlog.is_some()
+    }
+
+    /// The backlog leaves at another rate, or, with `None`, at once and first. Comes back: what
+    /// newer states have taken the place of.
+    pub(crate) fn hasten(&mut self, interval: Option<Duration>) -> Vec<Entry> {
+        let (Some(backlog), interval) = (&mut self.backlog, interval) else { return Vec::new() };
+        if let Some(interval) = interval {
+            backlog.interval = interval;
+            return Vec::new();
+        }
+        let mut all = Queue::default();
+        let superseded = self.drain().filter_map(|entry| all.push(entry)).collect();
+        self.live = all;
         superseded
     }
 
@@ -123,18 +143,17 @@ impl Waiting {
         oldest.or_else(|| self.live.pop_least())
     }
 
-    /// Adds one at the end, or, where it may, instead of an older one of its topic, which comes
-    /// back.
-    pub(crate) fn push(&mut self, entry: Entry) -> Option<Entry> {
-        let older = match &mut self.backlog {
-            Some(backlog) if entry.conflate => backlog.queue.take_newest(&entry.publication.topic),
-            _ => None,
-        };
-        if older.is_some() {
+    /// Adds one at the end, or, where it may, instead of older ones of its topic, which come back.
+    pub(crate) fn push(&mut self, entry: Entry) -> Vec<Entry> {
+        let mut superseded = Vec::new();
+        if let Some(backlog) = &mut self.backlog
+            && entry.conflate
+        {
+            superseded.extend(backlog.queue.take_newest(&entry.publication.topic));
             self.settle();
         }
-        let replaced = self.live.push(entry);
-        older.or(replaced)
+        superseded.extend(self.live.push(entry));
+        superseded
     }
 
     /// Puts one back that has been taken, before all others of its urgency.
@@ -232,8 +251,8 @@ mod tests {
         waiting.push(entry("a", "a1", 3, true));
         waiting.push(entry("b", "b1", 3, true));
         waiting.set_aside(at(0), at(1000));
-        let old = waiting.push(entry("a", "a2", 3, true)).unwrap();
-        assert_eq!(old.publication.payload, "a1");
+        let old = waiting.push(entry("a", "a2", 3, true));
+        assert_eq!((old.len(), &old[0].publication.payload[..]), (1, &b"a1"[..]));
         assert_eq!(waiting.len(), 2);
         // It is away again before all of that has left.
         waiting.push(entry("b", "b2", 3, false));
@@ -242,5 +261,19 @@ mod tests {
         let all: Vec<_> = waiting.drain().map(|entry| entry.publication.payload.clone()).collect();
         assert_eq!(all, ["b1", "a2", "b2"]);
         assert_eq!((waiting.len(), waiting.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn a_rate_that_is_taken_back_holds_no_longer() {
+        let mut waiting = Waiting::default();
+        for payload in ["a", "b", "c"] {
+            waiting.push(entry("t", payload, 3, false));
+        }
+        waiting.set_aside(at(0), at(1000));
+        assert_eq!(leaves(&mut waiting, at(0)), ["a"]);
+        assert!(waiting.hasten(Some(at(10))).is_empty());
+        waiting.push(entry("t", "d", 3, false));
+        assert!(waiting.hasten(None).is_empty() && !waiting.has_backlog());
+        assert_eq!(leaves(&mut waiting, at(1)), ["b", "c", "d"]);
     }
 }

@@ -185,9 +185,9 @@ impl Net {
     }
 
     /// How many bytes cross all bridges when a client says something.
-    fn says(&mut self, at: usize, publisher: SessionId, payload: &str) -> usize {
+    fn says(&mut self, at: usize, publisher: SessionId, topic: &str, payload: &str) -> usize {
         let before = self.bytes;
-        let mut publication = said("unit/track", payload, Grade::AtMostOnce, false);
+        let mut publication = said(topic, payload, Grade::AtMostOnce, false);
         publication.publisher = Some(publisher);
         self.publish(at, publication);
         self.bytes - before
@@ -298,7 +298,7 @@ fn a_compressed_bridge_carries_the_same_in_fewer_bytes() {
         let (mut wanted, mut bytes) = (Vec::new(), 0);
         for step in 0..100 {
             let payload = report(step % 10, step);
-            bytes += net.says(0, client, &payload);
+            bytes += net.says(0, client, "unit/track", &payload);
             wanted.push((payload, false));
         }
         assert_eq!(net.came(2, probe), wanted, "compressed: {compress}");
@@ -307,7 +307,7 @@ fn a_compressed_bridge_carries_the_same_in_fewer_bytes() {
         net.cut();
         net.later(Duration::from_secs(60));
         net.connect();
-        net.says(0, client, "again");
+        net.says(0, client, "unit/track", "again");
         assert_eq!(net.came(2, probe), [("again".to_owned(), false)]);
         let back = net.join(0, "#");
         net.publish(2, said("order", "south", Grade::ExactlyOnce, false));
@@ -322,14 +322,14 @@ fn a_compressed_bridge_carries_the_same_in_fewer_bytes() {
 fn lengths_over_a_row_of_bridges_tell_nothing_of_other_users() {
     let secret = "the patrol leaves at 0430 by the northern road";
     let other = "XQmKzWvYpLrTnBsGfHdJcRaEuIoOiUeAqSwDxFzCkVgBhN";
-    let length = |of_ann: &str| {
+    let length = |of_ann: &str, topic: &str| {
         let mut net = row(true);
         let (ann, bob) = (net.log_in(0, "ann"), net.log_in(0, "bob"));
-        net.says(0, bob, "to begin with");
-        net.says(0, ann, of_ann);
-        (net.says(0, bob, secret), net.says(0, ann, secret))
+        net.says(0, bob, "unit/track", "to begin with");
+        net.says(0, ann, topic, of_ann);
+        (net.says(0, bob, "ops/north", secret), net.says(0, ann, "ops/north", secret))
     };
-    let (alike, different) = (length(secret), length(other));
+    let (alike, different) = (length(secret, "ops/north"), length(other, "zZ/17/kLm"));
     assert_eq!(alike.0, different.0, "what bob sends is as long whatever ann has said");
     assert!(alike.1 + 40 < different.1, "ann's own words shorten hers: {alike:?} {different:?}");
 }
@@ -524,8 +524,8 @@ fn hello(client: &str, properties: Properties) -> Packet {
 }
 
 #[test]
-fn who_may_be_no_bridge_is_not_believed_where_a_publication_has_been() {
-    for (bridge_users, passed) in [(None, 1), (Some(["hq".to_owned()].into()), 0)] {
+fn who_may_be_no_bridge_is_not_let_in_as_one() {
+    for (bridge_users, may) in [(None, true), (Some(["hq".to_owned()].into()), false)] {
         let settings = Settings { sys_interval: Duration::ZERO, ..Settings::default() };
         let mqtt = mqtt::Settings { bridge_users, ..mqtt::Settings::default() };
         let mut node = Broker::new(settings, mqtt);
@@ -534,16 +534,33 @@ fn who_may_be_no_bridge_is_not_believed_where_a_publication_has_been() {
         node.handle_input(now, Input::Connected { connection, protocol, certified: None });
         let mut properties = Properties::NONE;
         properties.push(Id::USER_PROPERTY, Value::Pair("lw-node", "a:10")).unwrap();
-        let mut forged = Publish::new("t".parse().unwrap(), "x".into());
-        (forged.retain, forged.properties) = (true, Properties::NONE);
-        forged.properties.push(Id::USER_PROPERTY, Value::Pair(VIA, ":ff")).unwrap();
-        let packets = [hello("mallory", properties), Packet::Publish(forged)];
-        answers(&mut node, now, 1, &packets[..1]);
-        answers(&mut node, now, 1, &packets[1..]);
-        let kept = node.core().retained_at(now, "t").unwrap();
-        let via = kept.details.as_ref().map_or(0, |details| details.via.len());
-        assert_eq!(via, passed);
+        let mut came = answers(&mut node, now, 1, &[hello("mallory", properties)]);
+        came.extend(answers(&mut node, now, 1, &[]));
+        let [Packet::ConnAck(answer)] = &came[..] else { panic!("{came:?}") };
+        let wanted = if may { Reason::SUCCESS } else { Reason::NOT_AUTHORIZED };
+        assert_eq!(answer.reason, wanted);
     }
+}
+
+#[test]
+fn one_user_does_not_take_all_places_of_those_that_are_compressed() {
+    let settings = Settings { sys_interval: Duration::ZERO, ..Settings::default() };
+    let mut node = Broker::new(settings, mqtt::Settings::default());
+    let now = Duration::from_secs(1000);
+    let granted = (1..40).filter(|client| {
+        let (connection, protocol) = (ConnectionId(*client), Protocol::Mqtt);
+        node.handle_input(now, Input::Connected { connection, protocol, certified: None });
+        let mut properties = Properties::NONE;
+        for (name, value) in [("lw-node", "a:10"), ("lw-coding", "deflate-runs")] {
+            properties.push(Id::USER_PROPERTY, Value::Pair(name, value)).unwrap();
+        }
+        let hello = hello(&format!("m{client}"), properties);
+        let mut came = answers(&mut node, now, *client, &[hello]);
+        came.extend(answers(&mut node, now, *client, &[]));
+        let Some(Packet::ConnAck(answer)) = came.first() else { panic!("{came:?}") };
+        answer.properties.user().any(|(name, _)| name == "lw-coding")
+    });
+    assert_eq!(granted.count(), 16);
 }
 
 #[test]
