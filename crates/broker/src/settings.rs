@@ -47,9 +47,9 @@ pub struct Settings {
     pub max_keep_alive: Duration,
     /// At the bound of a queue.
     pub overflow: Overflow,
-    /// What waited while a client of MQTT or a bridge was away leaves at most so many times a second
-    /// once it is back, behind what is published meanwhile; `None`: first, and as fast as it is
-    /// taken.
+    /// What waited while a client of MQTT or a bridge was away leaves at most so many times a
+    /// second once it is back, behind what is published meanwhile; `None`: first, and as fast as it
+    /// is taken.
     pub drain_rate: Option<NonZeroU32>,
     /// Messages of grade 0 wait for sessions that have no connection.
     pub queue_grade_0: bool,

@@ -199,8 +199,8 @@ impl Mqtt {
         is_coded: bool,
     ) {
         if is_coded {
-            // Numbers of topics are for all users of the connection: lengths would tell which topics
-            // others have.
+            // Numbers of topics are for all users of the connection: lengths would tell which
+            // topics others have.
             open.max_numbered = 0;
         }
         let Some(connection) = self.connections.get_mut(&id) else { return };
@@ -211,8 +211,8 @@ impl Mqtt {
         }
     }
 
-    /// Whether there is a place for one more node whose connection is coded: one user gets no more
-    /// of them than are left.
+    /// Whether there is a place for one more node whose connection is coded: one user gets no
+    /// more of them than are left.
     fn may_code(&self, context: &mut Context<'_>, id: ConnectionId, session: SessionId) -> bool {
         let user = context.core.user(session);
         let (mut all, mut own) = (0, 0);
