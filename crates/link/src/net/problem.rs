@@ -50,8 +50,11 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// One more; beyond [`MAX_PROBLEMS`] it is only counted.
+    /// One more, if it is not there yet; beyond [`MAX_PROBLEMS`] it is only counted.
     pub fn push(&mut self, problem: Problem) {
+        if self.list.contains(&problem) {
+            return;
+        }
         if self.list.len() < MAX_PROBLEMS {
             self.list.push(problem);
         } else {
