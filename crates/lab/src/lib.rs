@@ -14,6 +14,7 @@ mod ferry;
 mod lab;
 pub mod namespace;
 mod processor;
+pub mod scenario;
 pub mod session;
 pub mod sets;
 mod signals;
