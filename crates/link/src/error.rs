@@ -124,7 +124,7 @@ pub(crate) fn quoted(value: &str) -> String {
 }
 
 /// A value on one line, cut when long.
-pub(crate) fn shown(value: &str) -> String {
+fn shown(value: &str) -> String {
     let mut shown: String =
         value.chars().take(MAX_QUOTED_CHARS).flat_map(char::escape_debug).collect();
     if value.chars().nth(MAX_QUOTED_CHARS).is_some() {

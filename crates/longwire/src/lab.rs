@@ -1,6 +1,7 @@
 //! `longwire lab`: hosts joined by emulated links.
 
 mod pathloss;
+mod scenario;
 mod sets;
 
 use std::ffi::OsString;
@@ -42,6 +43,7 @@ enum Action {
     Down(DownArgs),
     Presets(PresetsArgs),
     Pathloss(pathloss::PathlossArgs),
+    Scenario(scenario::ScenarioArgs),
     Save(sets::SaveArgs),
     Sets(sets::SetsArgs),
     Forget(sets::ForgetArgs),
@@ -184,6 +186,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Down(args) => down(&args),
         Action::Presets(args) => presets(&args),
         Action::Pathloss(args) => pathloss::run(&args),
+        Action::Scenario(args) => scenario::run(&args),
         Action::Save(args) => sets::save(&args),
         Action::Sets(args) => sets::list(&args),
         Action::Forget(args) => sets::forget(&args),

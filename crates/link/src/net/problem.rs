@@ -1,6 +1,5 @@
 //! What is wrong with a scenario's file, and where.
 
-use crate::error::shown;
 use std::fmt;
 
 /// Most problems of a file that are told; of others their number.
@@ -25,17 +24,18 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&shown(&self.file))?;
+        let one_line = |text: &str| text.replace(char::is_control, " ");
+        f.write_str(&one_line(&self.file))?;
         if let Some(line) = self.line {
             write!(f, ":{line}")?;
         }
         if !self.field.is_empty() {
-            write!(f, ": {}", shown(&self.field))?;
+            write!(f, ": {}", one_line(&self.field))?;
         }
-        write!(f, ": {}", self.what)?;
+        write!(f, ": {}", one_line(&self.what))?;
         for part in [&self.limit, &self.remedy] {
             if !part.is_empty() {
-                write!(f, "; {part}")?;
+                write!(f, "; {}", one_line(part))?;
             }
         }
         Ok(())

@@ -1,5 +1,5 @@
 use super::*;
-use services::xml::{Node, Reader};
+use services::xml::Reader;
 
 /// Two platoons of which one leaves, over hills.
 const SCENARIO: &str = "title = 'Two & two'\nduration = '100 s'\nstep = '5 s'\n\
@@ -17,12 +17,12 @@ fn resolved() -> Resolved {
     services::scenario::parse("test", SCENARIO, &no_file).unwrap().resolve().unwrap()
 }
 
-/// Whether a text is XML as a whole.
-fn is_xml(text: &str) -> bool {
-    let mut reader = Reader::new(text.as_bytes());
+/// Whether a page is XML as a whole.
+fn is_xml(page: &str) -> bool {
+    let mut reader = Reader::new(page.strip_prefix("<!DOCTYPE html>\n").unwrap());
     loop {
-        match reader.next() {
-            Ok(Some(Node { .. })) => {}
+        match reader.next_node() {
+            Ok(Some(_)) => {}
             Ok(None) => return true,
             Err(_) => return false,
         }
