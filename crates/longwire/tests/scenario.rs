@@ -64,7 +64,7 @@ fn the_platoons_are_those_of_the_paper() {
 }
 
 #[test]
-fn all_problems_are_told_with_line_and_field() {
+fn all_problems_are_said_with_line_and_field() {
     let folder = Folder::new("problems");
     let text = fs::read_to_string(own("ist150-platoons")).unwrap();
     let text = text
@@ -74,14 +74,14 @@ fn all_problems_are_told_with_line_and_field() {
     fs::write(folder.0.join("bad.toml"), text).unwrap();
     let output = folder.scenario(&["check", "bad.toml"]);
     assert_eq!(output.status.code(), Some(BAD_USE));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(told.lines().count(), 3, "{told}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said.lines().count(), 3, "{said}");
     for part in
         [": duration: ", ": medium[3].frequency: \"61\" is no such", "did you mean 'coap-tcp'?"]
     {
         assert!(
-            told.contains(part) && told.lines().all(|line| line.starts_with("bad.toml:")),
-            "{told}"
+            said.contains(part) && said.lines().all(|line| line.starts_with("bad.toml:")),
+            "{said}"
         );
     }
     let output = folder.scenario(&["check", "bad.toml", "--json"]);
@@ -94,8 +94,8 @@ fn all_problems_are_told_with_line_and_field() {
     assert!(problem["line"].as_u64().unwrap() > 5 && json["fingerprint"].is_null());
     let output = folder.scenario(&["show", "bad.toml"]);
     assert_eq!(output.status.code(), Some(BAD_USE));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.lines().count() == 1 && told.contains("and 2 more"), "{told}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.lines().count() == 1 && said.contains("and 2 more"), "{said}");
 }
 
 #[test]
@@ -114,15 +114,15 @@ fn scenarios_are_kept_listed_compared_and_forgotten() {
     fs::write(&path, text.replacen("seed = 15\n", "seed = 16\n", 1)).unwrap();
     let output = folder.scenario(&["diff", "mine", "other"]);
     assert_eq!(output.status.code(), Some(DIFFERENT));
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains("channel narrow path losses\n  - ") && told.contains("\n  + "), "{told}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("channel narrow path losses\n  - ") && said.contains("\n  + "), "{said}");
     let list = folder.json(&["list"]);
     assert_eq!((list[0]["name"].as_str(), list[0]["nodes"].as_u64()), (Some("mine"), Some(10)));
     folder.good(&["forget", "other"]);
     let output = folder.scenario(&["show", "other"]);
     assert_eq!(output.status.code(), Some(BAD_USE));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("unknown scenario 'other'") && told.contains("kept are mine"), "{told}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("unknown scenario 'other'") && said.contains("kept are mine"), "{said}");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn pictures_and_pages_are_written() {
     ] {
         let output = folder.scenario(&[&["show", platoons.as_str()], arguments].concat());
         assert_eq!(output.status.code(), Some(BAD_USE), "{arguments:?}");
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(told.contains(expected), "{told}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(expected), "{said}");
     }
 }

@@ -55,7 +55,7 @@ pub struct NetRun {
 pub struct NetNode {
     /// Its name.
     pub name: String,
-    /// The group that results are told by: the first of the scenario that it is in; empty for
+    /// The group under which results are counted: the first of the scenario that it is in; empty for
     /// none.
     pub group: String,
 }

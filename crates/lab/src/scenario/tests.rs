@@ -1,7 +1,8 @@
 use super::*;
 use std::fs;
 
-const TWO: &str = "title = 'two'\nduration = '2 s'\n[[medium]]\nname = 'wide'\nfrequency = '300 MHz'\n\
+const TWO: &str = "title = 'two'\nduration = '2 s'\n\
+                   [[medium]]\nname = 'wide'\nfrequency = '300 MHz'\n\
                    [[node]]\nname = 'a'\nradios = ['wide']\nat = [50, 7]\n\
                    [[node]]\nname = 'b'\nradios = ['wide']\ntrack = 'tracks/b.geojson'\n";
 

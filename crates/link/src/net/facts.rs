@@ -174,13 +174,13 @@ fn model_text(model: &Model) -> String {
 /// A track's points where they are few, else their number and a hash.
 fn track_text(track: &Track) -> String {
     /// Most points that are told.
-    const MAX_TOLD: usize = 8;
+    const MAX_POINTS: usize = 8;
     let point = |(at, place): &(std::time::Duration, crate::geo::Position)| {
         let crate::geo::Position { lat_deg, lon_deg, alt_m } = place;
         format!("{} {lat_deg},{lon_deg},{alt_m}", format_duration(*at))
     };
     let points: Vec<String> = track.points().iter().map(point).collect();
-    if points.len() <= MAX_TOLD {
+    if points.len() <= MAX_POINTS {
         return points.join("; ");
     }
     let mut hash = Hash::default();

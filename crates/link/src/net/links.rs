@@ -16,7 +16,7 @@ pub struct Link {
     /// Signal over noise, in dB.
     pub snr_db: f64,
     /// Place of the rate that is chosen, 0 for the fastest.
-    pub rate: usize,
+    pub rate_place: usize,
     /// bit/s.
     pub rate_bps: u64,
 }
@@ -33,11 +33,11 @@ pub(super) fn links(scenario: &Scenario, losses: &[Losses], at: Duration) -> Vec
             for (to, _) in members.iter().filter(|(to, _)| to.id != from.id) {
                 let Some(loss_db) = losses.loss_db(at, from.id, to.id) else { continue };
                 let snr_db = sender.power_dbm - loss_db - noise_dbm;
-                let rate = radio.rate_for(snr_db);
-                let Some(chosen) = radio.rates.get(rate) else { continue };
+                let rate_place = radio.rate_for(snr_db);
+                let Some(chosen) = radio.rates.get(rate_place) else { continue };
                 if snr_db >= chosen.from_db {
                     let (from, to, rate_bps) = (from.id, to.id, chosen.rate_bps);
-                    links.push(Link { medium, from, to, snr_db, rate, rate_bps });
+                    links.push(Link { medium, from, to, snr_db, rate_place, rate_bps });
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Most problems of a file that are told; of others their number.
+/// Most problems of a file that are reported; of others their number.
 pub const MAX_PROBLEMS: usize = 100;
 
 /// One thing that is wrong.
@@ -62,7 +62,7 @@ impl Problems {
         }
     }
 
-    /// Those that are told, by line.
+    /// Those that are reported, in order.
     #[must_use]
     pub fn list(&self) -> &[Problem] {
         &self.list

@@ -266,7 +266,7 @@ impl Scenario {
         PortId::try_from(place).ok()
     }
 
-    /// The first group in the file that a node is in: what results are told by.
+    /// The first group in the file that a node is in: which results name.
     #[must_use]
     pub fn group_of(&self, node: NodeId) -> Option<&Group> {
         self.groups.iter().find(|group| group.nodes.contains(&node))

@@ -425,7 +425,8 @@ fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let (a, b) = (scenario::load(&args.first)?, scenario::load(&args.second)?);
     let differing = differences(&a.facts(), &b.facts());
     if args.json {
-        let one = |(what, a, b): &(String, Option<String>, Option<String>)| json!({ "what": what, "first": a, "second": b });
+        type Difference = (String, Option<String>, Option<String>);
+        let one = |(what, a, b): &Difference| json!({ "what": what, "first": a, "second": b });
         let fingerprints = [&a, &b].map(|one| format!("{:016x}", one.fingerprint()));
         say(&serde_json::to_string_pretty(&json!({
             "fingerprints": fingerprints,

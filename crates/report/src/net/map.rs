@@ -104,13 +104,13 @@ impl<'a> Map<'a> {
         let many = if self.links.len() >= MANY_LINKS { " many" } else { "" };
         // Good ones on top of bad ones, narrow ones on top of all.
         let mut links: Vec<&Link> = self.links.iter().collect();
-        let rank = |link: &&Link| (self.is_narrow(link.medium), std::cmp::Reverse(link.rate));
+        let rank = |link: &&Link| (self.is_narrow(link.medium), std::cmp::Reverse(link.rate_place));
         links.sort_by_key(rank);
         for link in links {
             let (Some(from), Some(to)) = (at(places, link.from), at(places, link.to)) else {
                 continue;
             };
-            let quality = link.rate.min(QUALITIES - 1);
+            let quality = link.rate_place.min(QUALITIES - 1);
             let is_narrow = self.is_narrow(link.medium);
             let narrow = if is_narrow { " narrow" } else { many };
             let class = format!("link q{quality}{narrow}");
@@ -230,15 +230,15 @@ impl<'a> Map<'a> {
             y += 16.0;
         }
         y += more(svg, (x, y), scenario.media.len(), MAX_KEY_MEDIA) + 6.0;
-        let mut told: Vec<(bool, Vec<u64>)> = Vec::new();
+        let mut shown: Vec<(bool, Vec<u64>)> = Vec::new();
         for net in &scenario.media {
             let rates = net.config.radio.rates.iter().map(|rate| rate.rate_bps).collect();
             let entry = (net.kind == "narrowband", rates);
-            if !told.contains(&entry) {
-                told.push(entry);
+            if !shown.contains(&entry) {
+                shown.push(entry);
             }
         }
-        for (is_narrow, rates) in told.iter().take(2) {
+        for (is_narrow, rates) in shown.iter().take(2) {
             for (rate, rate_bps) in rates.iter().enumerate().take(QUALITIES) {
                 let narrow = if *is_narrow { " narrow" } else { "" };
                 let steps = format!("M{x:.1} {:.1}h30", y - 4.0);
@@ -266,12 +266,12 @@ impl<'a> Map<'a> {
     }
 }
 
-/// Says how many are not told; returns the height of that line.
-fn more(svg: &mut Svg, (x, y): (f64, f64), all: usize, told: usize) -> f64 {
-    if all <= told {
+/// Says how many are left out; returns the height of that line.
+fn more(svg: &mut Svg, (x, y): (f64, f64), all: usize, shown: usize) -> f64 {
+    if all <= shown {
         return 0.0;
     }
-    svg.text(x, y, "soft", Anchor::Start, &format!("and {} more", all - told));
+    svg.text(x, y, "soft", Anchor::Start, &format!("and {} more", all - shown));
     16.0
 }
 

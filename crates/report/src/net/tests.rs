@@ -8,7 +8,8 @@ const SCENARIO: &str = "title = 'Two & two'\nduration = '100 s'\nstep = '5 s'\n\
     [[medium]]\nname = 'narrow'\nkind = 'narrowband'\nfrequency = '60 MHz'\n\
     [[node]]\nname = 'a1'\nradios = ['wide', 'narrow']\nat = [50.05, 7.02]\n\
     [[node]]\nname = 'a2'\nradios = ['wide']\nat = [50.055, 7.03]\n\
-    [[node]]\nname = 'b1'\nradios = ['wide', 'narrow']\nway = [[0, 50.05, 7.04], [100, 50.02, 7.14]]\n\
+    [[node]]\nname = 'b1'\nradios = ['wide', 'narrow']\n\
+    way = [[0, 50.05, 7.04], [100, 50.02, 7.14]]\n\
     [groups]\nalpha = ['a1', 'a2']\n\
     [[message]]\nat = '1 s'\nfrom = 'a1'\nto = 'b1'\ntext = 'Move <now>.'\n";
 

@@ -27,5 +27,5 @@ pub use message::{Delivery, Draft, Message, Precedence, Transfer, Wanted};
 pub use receipt::{Outcome, Receipt, Returning};
 pub(crate) use refusal::shown;
 pub use refusal::{Reason, Refusal};
-pub use server::Server;
+pub use server::{Server, Size, short_message, sizes};
 pub use signing::Keys;

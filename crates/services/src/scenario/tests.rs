@@ -135,86 +135,55 @@ fn all_of_a_scenario_is_read() {
     assert!(!resolved.routes(Duration::ZERO).hop_counts().by_hops.is_empty());
 }
 
-/// Each line is what a change of the whole scenario is refused with.
+/// What is changed of the whole scenario, to what, and what then is wrong.
+const WRONG: [(&str, &str, &str); 38] = [
+    ("title = ", "titel = ", "s.toml:1: unknown key 'titel'"),
+    ("duration = \"60 s\"", "", "s.toml:1: 'duration' is missing"),
+    ("\"60 s\"", "60", "s.toml:2: duration: 60 is not a text in quotes"),
+    ("\"60 s\"", "\"60 m\"", "s.toml:2: duration: '60 m' is not a duration"),
+    ("seed = 7", "seed = -1", "s.toml:3: seed: -1 is out of range; give 0 to"),
+    ("made = \"ridge\"", "made = \"rigde\"", "did you mean 'ridge'?"),
+    ("rows = 100", "rows = 1", "s.toml:8: ground.rows: 1 is out of range"),
+    ("corner = [50.1, 7.0]", "corner = [50.1]", "s.toml:7: ground.corner: 1 numbers are no"),
+    ("name = \"wide\"", "name = \"a b\"", "s.toml:14: medium[1].name: the channel's name is none"),
+    ("name = \"narrow\"", "name = \"wide\"", "two channels are called wide"),
+    ("\"300 MHz\"", "\"300\"", "s.toml:16: medium[1].frequency: \"300\" is no such frequency"),
+    ("from_db = 12 ", "from = 12 ", "s.toml:17: medium[1].rates[1]: unknown key 'from'"),
+    ("from_db = 5.5", "from_db = nan", "s.toml:17: medium[1].rates[2].from_db: NaN is out of"),
+    ("\"1 Mbit/s\"", "\"1 kbit/s\"", "radio.rates: must sink"),
+    ("nodes = [\"a\"]", "nodes = [\"x\"]", "there is no node on this channel 'x'"),
+    ("access = \"tdma\"", "access = \"fdma\"", "s.toml:23: medium[2].access: \"fdma\" is unknown"),
+    ("access = \"tdma\"", "access = \"csma\"", "s.toml:27: medium[2].owners: means nothing to"),
+    ("[\"a\"], [\"c1\"], ", "[\"a\"], ", "port 1 owns no slot"),
+    ("exponent = 3.5", "exponent = 35", "exponent: 35 is out of range; give 0 to 10"),
+    ("name = \"b\"", "name = \"a\"", "s.toml:36: node[2].name: two nodes are called a; rename one"),
+    ("radios = [\"wide\"]\npower", "power", "s.toml:35: node[2]: the node is on no radio"),
+    ("radios = [\"wide\"]\npower", "radios = []\npower", "node[2].radios: the node is on no radio"),
+    ("radios = [\"wide\"]\npower", "radios = [\"wied\"]\npower", "did you mean 'wide'?"),
+    ("at = [50.05, 7.02]", "at = [51.05, 7.02]", "s.toml:32: node[1].at: 51.05000,7.02000 is off"),
+    ("at = [50.05, 7.02]", "", "node[1]: node a has no place; give 'at', 'way' or 'track'"),
+    ("[30, 50.06", "[0, 50.06", "s.toml:39: node[2].way[2]: 0 s comes after 0 s; times must"),
+    ("[30, 50.06", "[30, 50.2", "node[2].way[2]: 50.20000,7.04000 is off the map"),
+    ("count = 3", "count = 300", "convoy of 29900 m"),
+    ("count = 3", "count = 3000", "s.toml:43: convoy[1].count: 3000 is out of range"),
+    ("pair = [\"b\", ", "pair = [\"bb\", ", "s.toml:52: groups.pair[1]: there is no node 'bb'"),
+    ("pair = ", "c = ", "s.toml:52: groups.c: a node or convoy has this name too"),
+    ("from = \"b\"", "from = \"d\"", "s.toml:63: message[2].from: there is no node 'd'"),
+    (
+        "\"pair\", \"c2\"",
+        "\"pear\", \"c2\"",
+        "there is no node or group 'pear', did you mean 'pair'?",
+    ),
+    ("\"flash\"", "\"flush\"", "precedence: \"flush\" is unknown; give one of flash, immediate"),
+    ("at = \"2.5 s\"", "at = \"0.5 s\"", "s.toml:62: message[2].at: 500 ms comes after 1 s; times"),
+    ("at = \"2.5 s\"", "at = \"61 s\"", "message[2].at: 61 s is out of range; give 0 s to 60 s"),
+    ("times = 3", "times = 30", "repetition 7 is after the scenario's end"),
+    ("\"http\"", "\"htpp\"", "s.toml:73: case[1].transport: \"htpp\" is unknown"),
+];
+
 #[test]
-fn what_is_wrong_is_told_by_line_and_field() {
-    let cases: [(&str, &str, &str); 38] = [
-        ("title = ", "titel = ", "s.toml:1: unknown key 'titel'"),
-        ("duration = \"60 s\"", "", "s.toml:1: 'duration' is missing"),
-        ("\"60 s\"", "60", "s.toml:2: duration: 60 is not a text in quotes"),
-        ("\"60 s\"", "\"60 m\"", "s.toml:2: duration: '60 m' is not a duration"),
-        ("seed = 7", "seed = -1", "s.toml:3: seed: -1 is out of range; give 0 to"),
-        ("made = \"ridge\"", "made = \"rigde\"", "did you mean 'ridge'?"),
-        ("rows = 100", "rows = 1", "s.toml:8: ground.rows: 1 is out of range"),
-        ("corner = [50.1, 7.0]", "corner = [50.1]", "s.toml:7: ground.corner: 1 numbers are no"),
-        (
-            "name = \"wide\"",
-            "name = \"a b\"",
-            "s.toml:14: medium[1].name: the channel's name is none",
-        ),
-        ("name = \"narrow\"", "name = \"wide\"", "two channels are called wide"),
-        ("\"300 MHz\"", "\"300\"", "s.toml:16: medium[1].frequency: \"300\" is no such frequency"),
-        ("from_db = 12 ", "from = 12 ", "s.toml:17: medium[1].rates[1]: unknown key 'from'"),
-        ("from_db = 5.5", "from_db = nan", "s.toml:17: medium[1].rates[2].from_db: NaN is out of"),
-        ("\"1 Mbit/s\"", "\"1 kbit/s\"", "radio.rates: must sink"),
-        ("nodes = [\"a\"]", "nodes = [\"x\"]", "there is no node on this channel 'x'"),
-        (
-            "access = \"tdma\"",
-            "access = \"fdma\"",
-            "s.toml:23: medium[2].access: \"fdma\" is unknown",
-        ),
-        ("access = \"tdma\"", "access = \"csma\"", "s.toml:27: medium[2].owners: means nothing to"),
-        ("[\"a\"], [\"c1\"], ", "[\"a\"], ", "port 1 owns no slot"),
-        ("exponent = 3.5", "exponent = 35", "exponent: 35 is out of range; give 0 to 10"),
-        (
-            "name = \"b\"",
-            "name = \"a\"",
-            "s.toml:36: node[2].name: two nodes are called a; rename one",
-        ),
-        ("radios = [\"wide\"]\npower", "power", "s.toml:35: node[2]: the node is on no radio"),
-        (
-            "radios = [\"wide\"]\npower",
-            "radios = []\npower",
-            "node[2].radios: the node is on no radio",
-        ),
-        ("radios = [\"wide\"]\npower", "radios = [\"wied\"]\npower", "did you mean 'wide'?"),
-        (
-            "at = [50.05, 7.02]",
-            "at = [51.05, 7.02]",
-            "s.toml:32: node[1].at: 51.05000,7.02000 is off",
-        ),
-        ("at = [50.05, 7.02]", "", "node[1]: node a has no place; give 'at', 'way' or 'track'"),
-        ("[30, 50.06", "[0, 50.06", "s.toml:39: node[2].way[2]: 0 s comes after 0 s; times must"),
-        ("[30, 50.06", "[30, 50.2", "node[2].way[2]: 50.20000,7.04000 is off the map"),
-        ("count = 3", "count = 300", "convoy of 29900 m"),
-        ("count = 3", "count = 3000", "s.toml:43: convoy[1].count: 3000 is out of range"),
-        ("pair = [\"b\", ", "pair = [\"bb\", ", "s.toml:52: groups.pair[1]: there is no node 'bb'"),
-        ("pair = ", "c = ", "s.toml:52: groups.c: a node or convoy has this name too"),
-        ("from = \"b\"", "from = \"d\"", "s.toml:63: message[2].from: there is no node 'd'"),
-        (
-            "\"pair\", \"c2\"",
-            "\"pear\", \"c2\"",
-            "there is no node or group 'pear', did you mean 'pair'?",
-        ),
-        (
-            "\"flash\"",
-            "\"flush\"",
-            "precedence: \"flush\" is unknown; give one of flash, immediate",
-        ),
-        (
-            "at = \"2.5 s\"",
-            "at = \"0.5 s\"",
-            "s.toml:62: message[2].at: 500 ms comes after 1 s; times",
-        ),
-        (
-            "at = \"2.5 s\"",
-            "at = \"61 s\"",
-            "message[2].at: 61 s is out of range; give 0 s to 60 s",
-        ),
-        ("times = 3", "times = 30", "repetition 7 is after the scenario's end"),
-        ("\"http\"", "\"htpp\"", "s.toml:73: case[1].transport: \"htpp\" is unknown"),
-    ];
-    for (from, to, expected) in cases {
+fn what_is_wrong_is_said_by_line_and_field() {
+    for (from, to, expected) in WRONG {
         assert!(WHOLE.contains(from), "{from}");
         let errors = read(&WHOLE.replacen(from, to, 1)).unwrap_err();
         assert!(errors.iter().any(|error| error.contains(expected)), "{expected}: {errors:#?}");
@@ -223,7 +192,7 @@ fn what_is_wrong_is_told_by_line_and_field() {
 }
 
 #[test]
-fn all_problems_of_a_file_are_told_at_once_by_line() {
+fn all_problems_of_a_file_are_said_at_once_by_line() {
     let text = WHOLE
         .replace("seed = 7", "seed = \"x\"")
         .replace("at = [50.05, 7.02]", "at = [95, 7.02]")
@@ -252,7 +221,7 @@ fn text_that_the_service_does_not_take_is_refused() {
 }
 
 #[test]
-fn what_is_no_toml_is_told_by_line() {
+fn what_is_no_toml_is_said_by_line() {
     let errors = read("title = \"x\"\nduration = \n\nseed = = 1\n").unwrap_err();
     assert!(errors.iter().any(|error| error.starts_with("s.toml:2")), "{errors:?}");
     let errors = read(&WHOLE.replace("seed = 7", "title = \"again\"")).unwrap_err();
@@ -329,7 +298,8 @@ fn an_eel_file_is_replayed_by_the_scenario_s_numbers() {
 
 #[test]
 fn tracks_of_files_are_followed_by_name() {
-    let gpx = "<gpx><trk><name>x</name><trkseg><trkpt lat='50' lon='7'><time>2026-03-14T06:00:00Z</time></trkpt>\
+    let gpx = "<gpx><trk><name>x</name><trkseg>\
+               <trkpt lat='50' lon='7'><time>2026-03-14T06:00:00Z</time></trkpt>\
                <trkpt lat='50.1' lon='7'><time>2026-03-14T06:00:10Z</time></trkpt></trkseg></trk>\
                <trk><name>other</name><trkseg><trkpt lat='51' lon='7'/></trkseg></trk></gpx>";
     let text = OVER_EEL
@@ -352,7 +322,8 @@ fn tracks_of_files_are_followed_by_name() {
 fn a_grid_with_holes_is_read_and_refused_where_a_way_goes_past_one() {
     let header = b"rows 3\ncolumns 3\nxmin 7.0\nxmax 7.2\nymin 50.0\nymax 50.2\ndx 0.1\ndy 0.1\n";
     let text = WHOLE.replacen(
-        "made = \"ridge\"\ncorner = [50.1, 7.0]\nrows = 100\ncolumns = 100\nstep_deg = 0.001\nseed = 3\n",
+        "made = \"ridge\"\ncorner = [50.1, 7.0]\nrows = 100\ncolumns = 100\nstep_deg = 0.001\n\
+         seed = 3\n",
         "file = \"g.txt\"\n",
         1,
     );
@@ -387,7 +358,10 @@ proptest! {
     /// A piece of a true scenario left out, doubled or moved.
     #[test]
     fn no_change_makes_it_panic(from in 0..WHOLE.len(), len in 0_usize..200, to in 0..WHOLE.len()) {
-        let at = |place: usize| (0..=place.min(WHOLE.len())).rev().find(|at| WHOLE.is_char_boundary(*at)).unwrap();
+        let at = |place: usize| {
+            let mut places = (0..=place.min(WHOLE.len())).rev();
+            places.find(|at| WHOLE.is_char_boundary(*at)).unwrap()
+        };
         let (from, until, to) = (at(from), at(from + len), at(to));
         let piece = &WHOLE[from..until];
         let _ = read(&[&WHOLE[..from], &WHOLE[until..]].concat());

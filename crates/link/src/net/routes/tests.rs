@@ -45,7 +45,7 @@ fn scenario(nodes: u16) -> Scenario {
 }
 
 fn one_way(medium: usize, from: NodeId, to: NodeId, rate_bps: u64) -> Link {
-    Link { medium, from, to, snr_db: 20.0, rate: 0, rate_bps }
+    Link { medium, from, to, snr_db: 20.0, rate_place: 0, rate_bps }
 }
 
 fn both_ways(medium: usize, a: NodeId, b: NodeId, rate_bps: u64) -> [Link; 2] {
@@ -124,7 +124,9 @@ proptest! {
         let links: Vec<Link> = pairs
             .into_iter()
             .filter(|(a, b, ..)| a != b)
-            .flat_map(|(a, b, medium, rate)| both_ways(medium, a, b, rates[medium][usize::from(rate)]))
+            .flat_map(|(a, b, medium, rate)| {
+                both_ways(medium, a, b, rates[medium][usize::from(rate)])
+            })
             .collect();
         let routes = Routes::over(&scenario, &links);
         let airtime = |from, to| {

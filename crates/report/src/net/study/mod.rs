@@ -319,7 +319,7 @@ fn remarks(runs: &[&NetRun], cases: &[CaseResult]) -> Vec<String> {
     }
     if counts.iter().any(|count| *count < crate::analysis::MIN_INTERVAL_VALUES) {
         let least = crate::analysis::MIN_INTERVAL_VALUES;
-        remarks.push(format!("Intervals are told from {least} runs of a case on."));
+        remarks.push(format!("Intervals are given from {least} runs of a case on."));
     }
     remarks
 }

@@ -89,7 +89,7 @@ fn figures_are_means_over_runs() {
 }
 
 #[test]
-fn intervals_are_told_from_six_runs_on() {
+fn intervals_are_given_from_six_runs_on() {
     let runs = |count: u64| -> Vec<NetRun> {
         let time = |seed: u64| Some(0.5 + 0.01 * seed as f64);
         (1..=count).map(|seed| run("burst", seed, &[time(seed)], &[time(seed)])).collect()
@@ -119,7 +119,7 @@ fn cases_stand_in_the_paper_s_order_and_other_scenarios_are_left_out() {
 }
 
 #[test]
-fn what_is_odd_is_told() {
+fn what_is_odd_is_said() {
     let mut runs =
         vec![run("a", 1, &[Some(1.0)], &[]), run("a", 2, &[Some(1.0)], &[]), run("b", 1, &[], &[])];
     runs[0].lateness = Some(Lateness { count: 1, p99_us: 6_000, ..Lateness::default() });

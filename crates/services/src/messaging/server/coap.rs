@@ -84,10 +84,7 @@ impl Caller {
         (is_confirmable, within): (bool, Duration),
     ) -> Sent {
         let is_long = bytes.len() > LONG_BYTES;
-        let content = Content::new(Code::POST)
-            .with(option::URI_PATH, path.trim_start_matches('/').as_bytes())
-            .with_uint(option::CONTENT_FORMAT, number(form).into())
-            .with_payload(bytes);
+        let content = posted(path, form, bytes);
         let (tell, answer) = oneshot::channel();
         let call = Call { peer, content, is_confirmable, within, tell };
         if self.0.send(call).await.is_err() {
@@ -101,6 +98,14 @@ impl Caller {
             Err(_) => Sent::Failed("this node stops".to_owned()),
         }
     }
+}
+
+/// A request that gives bytes to a node.
+pub(super) fn posted(path: &str, form: Form, bytes: Bytes) -> Content {
+    Content::new(Code::POST)
+        .with(option::URI_PATH, path.trim_start_matches('/').as_bytes())
+        .with_uint(option::CONTENT_FORMAT, number(form).into())
+        .with_payload(bytes)
 }
 
 /// What an answer means.

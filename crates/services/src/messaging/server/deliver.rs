@@ -134,18 +134,7 @@ impl Deliverer {
         path: &str,
         bytes: Bytes,
     ) -> Result<Request<Full<Bytes>>, String> {
-        let target = url.join(path);
-        // RFC 9112 §3.2.2: a proxy gets the whole URL.
-        let uri = match self.proxy {
-            Some(_) => target.to_string(),
-            None => target.path().to_owned(),
-        };
-        let media_type = HeaderValue::from_static(form.media_type());
-        Request::post(uri)
-            .header(HOST, target.authority())
-            .header(CONTENT_TYPE, media_type)
-            .body(Full::new(bytes))
-            .map_err(|error| format!("no request can be made: {error}"))
+        post(url, self.proxy.is_some(), form, path, bytes)
     }
 
     async fn finish(
@@ -167,6 +156,25 @@ impl Deliverer {
         };
         outcome(node, status, named.as_deref(), &line)
     }
+}
+
+/// A request that gives bytes to a node.
+pub(super) fn post(
+    url: &Target,
+    is_proxied: bool,
+    form: Form,
+    path: &str,
+    bytes: Bytes,
+) -> Result<Request<Full<Bytes>>, String> {
+    let target = url.join(path);
+    // RFC 9112 §3.2.2: a proxy gets the whole URL.
+    let uri = if is_proxied { target.to_string() } else { target.path().to_owned() };
+    let media_type = HeaderValue::from_static(form.media_type());
+    Request::post(uri)
+        .header(HOST, target.authority())
+        .header(CONTENT_TYPE, media_type)
+        .body(Full::new(bytes))
+        .map_err(|error| format!("no request can be made: {error}"))
 }
 
 fn late(within: Duration) -> String {

@@ -9,6 +9,7 @@ mod http;
 mod owner;
 mod patient;
 mod route;
+mod sizes;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use tokio::task::JoinSet;
 use super::config::Config;
 use crate::Error;
 use owner::{Handle, Owner};
+pub use sizes::{Size, short_message, sizes};
 
 /// Most connections to a listener at once; more wait in its queue.
 const MAX_CONNECTIONS: usize = 1024;
