@@ -104,7 +104,7 @@ fn emane_s_tutorial_is_a_scenario_with_its_own_path_losses() {
     let eel = Eel::parse("tutorial", &text).unwrap();
     let resolved = resolved("emane-tutorial");
     assert_eq!(resolved.losses[0], eel.losses);
-    assert_eq!(resolved.losses[0].changes().len(), 81_000);
+    assert_eq!(resolved.losses[0].changes().len(), 162_000);
     for (nem, track) in &eel.tracks {
         assert_eq!(resolved.scenario.node(*nem).unwrap().track.as_ref(), Some(track));
     }

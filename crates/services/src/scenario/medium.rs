@@ -277,7 +277,7 @@ impl Reading<'_, '_, '_> {
                 item.refuse(what, "; give [ground], or another path_loss");
             }
         }
-        for node in self.members.iter().filter(|node| node.track.is_none()) {
+        for node in self.members.iter().filter(|node| node.track.is_none() && !node.is_placed) {
             let what = format!("node {} has no place", node.name);
             let remedy = "; give 'at', 'way' or 'track', or path_loss = \"eel\" here";
             table.source().note(node.line, &node.field, what, remedy);

@@ -59,6 +59,8 @@ pub(super) struct Draft {
     pub(super) track: Option<Track>,
     /// Its number in the eel file.
     pub(super) nem: Option<NodeId>,
+    /// Whether the file gives it a place, sound or not.
+    pub(super) is_placed: bool,
     /// Places of channels.
     pub(super) radios: Vec<usize>,
     pub(super) antenna_m: f64,
@@ -213,7 +215,19 @@ impl List<'_, '_, '_> {
         let id = NodeId::try_from(self.nodes.len() + 1).unwrap_or(NodeId::MAX);
         let Common { radios, antenna_m, power_dbm } = common;
         let (line, field) = (table.line, table.name().to_owned());
-        self.nodes.push(Draft { id, name, track, nem, radios, antenna_m, power_dbm, line, field });
+        let is_placed = ["at", "way", "track"].iter().any(|key| table.get(key).is_some());
+        self.nodes.push(Draft {
+            id,
+            name,
+            track,
+            nem,
+            is_placed,
+            radios,
+            antenna_m,
+            power_dbm,
+            line,
+            field,
+        });
     }
 
     /// Vehicles that follow each other; they are a group of the convoy's name.

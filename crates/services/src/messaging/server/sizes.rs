@@ -54,7 +54,7 @@ pub fn short_message() -> Transfer {
         kind: FREE_TEXT.to_owned(),
         delivery: Delivery::Reliable,
         receipt: Wanted::Delivered,
-        text: "Ready.".to_owned(),
+        text: "Go.".to_owned(),
         extensions: Vec::new(),
         code: None,
     };
