@@ -23,5 +23,5 @@ pub use resolved::Resolved;
 pub use routes::{Hop, HopCounts, Routes, TYPICAL_PACKET_BYTES};
 pub use scenario::{
     Case, Format, Group, MAX_CASES, MAX_GROUPS, MAX_MEDIA, MAX_MESSAGES, MAX_NODES, NetMedium,
-    Node, NodeRadio, PathLoss, Scenario, ScriptedMessage, Transport,
+    Node, NodeRadio, PathLoss, Routing, Scenario, ScriptedMessage, Transport,
 };

@@ -1,6 +1,8 @@
 //! Results of a run of a scenario of radio nets: what became of its messages, and what was in the
 //! air.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
@@ -48,6 +50,52 @@ pub struct NetRun {
     /// Transmissions beyond the bound, only summed.
     #[serde(default)]
     pub unrecorded: u64,
+    /// Packets that got nowhere, by reason: those of channels, `unknown` for a neighbour that there
+    /// is not, `refused` by an interface.
+    #[serde(default)]
+    pub dropped: BTreeMap<String, u64>,
+    /// How the machine bore it.
+    #[serde(default)]
+    pub effort: NetEffort,
+    /// What must be true of the run, and whether it is.
+    #[serde(default)]
+    pub checks: Vec<NetCheck>,
+}
+
+/// What a run asked of the machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NetEffort {
+    /// The ferry had real-time priority.
+    pub real_time: bool,
+    /// Runs side by side when it began.
+    pub parallel: u32,
+    /// Memory of the laboratory and of the programs on all nodes at the end, in bytes; of what
+    /// several share each has its part.
+    pub memory_bytes: u64,
+    /// Share of the machine's processors that worked meanwhile, for whomever, 0 to 1.
+    pub processors_busy: Option<f64>,
+    /// Share of one processor that the ferry took, 0 to 1.
+    pub ferry_busy: f64,
+    /// Packets that the ferry wrote to nodes.
+    pub packets: u64,
+    /// Routes that were changed after the beginning.
+    pub routes_changed: u64,
+    /// Steps at which some route changed.
+    pub route_steps: u32,
+    /// How late the latest step was: path losses and routes were in force so long after their
+    /// time.
+    pub step_late_s: f64,
+}
+
+/// Something that must be true of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetCheck {
+    /// What.
+    pub name: String,
+    /// Whether it is.
+    pub holds: bool,
+    /// What was found.
+    pub found: String,
 }
 
 /// A node.
@@ -131,6 +179,9 @@ pub struct NetTransmission {
     pub rate_bps: u64,
     /// How often the packet was sent before, this time counted: from 1.
     pub attempt: u32,
+    /// Whom it was for: `one`, `group` or `all`; empty where that is not known.
+    #[serde(default)]
+    pub cast: String,
     /// Places of the nodes that received it, of those that it was for.
     pub received: Vec<usize>,
     /// How many did not.

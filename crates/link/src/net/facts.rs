@@ -87,6 +87,10 @@ pub(super) fn facts(resolved: &Resolved) -> Vec<Fact> {
             PathLoss::Predicted(model) => model_text(model),
             PathLoss::Replayed(_) => "from a file".to_owned(),
         };
+        if let Some(routing) = &net.routing {
+            let value = format!("{} B each {}", routing.bytes, format_duration(routing.interval));
+            say(format!("channel {} routing", net.name), value);
+        }
         for (what, value) in medium_facts(net) {
             say(format!("channel {} {what}", net.name), value);
         }
@@ -113,9 +117,15 @@ pub(super) fn facts(resolved: &Resolved) -> Vec<Fact> {
     for (index, message) in resolved.scenario.messages.iter().enumerate() {
         say(format!("message {:05}", index + 1), message_text(&resolved.scenario, message));
     }
+    for (key, time) in &resolved.scenario.service {
+        say(format!("service {key}"), format_duration(*time));
+    }
     for case in &resolved.scenario.cases {
         let value = format!("{} {}", case.transport.name(), case.format.name());
         say(format!("case {}", case.name), value);
+        for (key, time) in &case.service {
+            say(format!("case {} service {key}", case.name), format_duration(*time));
+        }
     }
     facts
 }

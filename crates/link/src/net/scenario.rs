@@ -48,6 +48,8 @@ pub struct Scenario {
     pub messages: Vec<ScriptedMessage>,
     /// How the messages are sent, one case after another.
     pub cases: Vec<Case>,
+    /// Times that the nodes' services are set to, by the keys of their configuration.
+    pub service: Vec<(String, Duration)>,
 }
 
 /// A channel that some nodes share.
@@ -63,6 +65,18 @@ pub struct NetMedium {
     pub config: MediumConfig,
     /// Where its path losses come from.
     pub path_loss: PathLoss,
+    /// What its nodes send for a protocol of routing; none for nothing.
+    pub routing: Option<Routing>,
+}
+
+/// Airtime that is charged for a protocol of routing: each node of the channel sends so much to all
+/// of them. The routes themselves are calculated, whatever is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Routing {
+    /// IP bytes.
+    pub bytes: u32,
+    /// How often.
+    pub interval: Duration,
 }
 
 /// Where path losses come from.
@@ -139,6 +153,8 @@ pub struct Case {
     pub transport: Transport,
     /// Written how.
     pub format: Format,
+    /// Times of the nodes' services that are other than [`Scenario::service`] in this case.
+    pub service: Vec<(String, Duration)>,
 }
 
 /// What carries messages from node to node.
@@ -264,6 +280,14 @@ impl Scenario {
     pub fn port(&self, medium: usize, node: NodeId) -> Option<PortId> {
         let place = self.members(medium).position(|(member, _)| member.id == node)?;
         PortId::try_from(place).ok()
+    }
+
+    /// Times that the nodes' services are set to in a case, by the keys of their configuration.
+    #[must_use]
+    pub fn service_in(&self, case: &Case) -> Vec<(String, Duration)> {
+        let is_other = |key: &String| case.service.iter().any(|(other, _)| other == key);
+        let usual = self.service.iter().filter(|(key, _)| !is_other(key));
+        usual.chain(&case.service).cloned().collect()
     }
 
     /// The first group in the file that a node is in: which results name.

@@ -8,7 +8,7 @@ use link::medium::{
     Access, Csma, Curve, Jamming, MAX_HEADER_BYTES, MAX_JAMMING_WINDOWS, MAX_PART, MAX_RATES,
     MAX_SLOTS, MAX_WINDOW_SLOTS, MediumConfig, PortId, Rate, Tdma,
 };
-use link::net::{MAX_MEDIA, MAX_NODES, NetMedium, PathLoss};
+use link::net::{MAX_MEDIA, MAX_NODES, NetMedium, PathLoss, Routing};
 use link::prediction::MAX_LENGTH;
 use link::propagation::{LogDistance, MAX_DISTANCE_M, MAX_FREQUENCY_HZ, MIN_FREQUENCY_HZ, Model};
 use link::{MAX_QUEUE_BYTES, MAX_QUEUE_PACKETS};
@@ -16,7 +16,7 @@ use link::{MAX_QUEUE_BYTES, MAX_QUEUE_PACKETS};
 use super::node::{self, Draft};
 use super::table::{Item, Table};
 
-const KEYS: [&str; 31] = [
+const KEYS: [&str; 32] = [
     "name",
     "kind",
     "access",
@@ -38,6 +38,7 @@ const KEYS: [&str; 31] = [
     "queue",
     "queue_packets",
     "jamming",
+    "routing",
     "slot",
     "guard",
     "owners",
@@ -53,6 +54,8 @@ const OF_TDMA: [&str; 4] = ["guard", "owners", "fragments", "aggregates"];
 const OF_CSMA: [&str; 5] = ["backoff", "window_min", "window_max", "attempts", "ack"];
 const OF_DISTANCE: [&str; 5] =
     ["exponent", "reference_m", "reference_db", "shadowing_db", "decorrelation_m"];
+/// Longest message of a protocol of routing, in bytes.
+const MAX_ROUTING_BYTES: u64 = 10_000;
 /// Where path losses come from an eel file.
 const EEL: &str = "eel";
 
@@ -90,6 +93,15 @@ pub(super) fn media(
         Reading { table, members: &members, has_ground, eel }.medium()
     };
     tables.iter().enumerate().map(medium).collect()
+}
+
+/// `routing`: what each node sends to all, in bytes, and how often.
+fn routing(item: &Item<'_, '_>) -> Option<Routing> {
+    let table = item.table(&["bytes", "interval"])?;
+    let bytes = table.need("bytes").and_then(|bytes| bytes.whole(1..=MAX_ROUTING_BYTES));
+    let times = Duration::from_millis(100)..=MAX_LENGTH;
+    let interval = table.need("interval").and_then(|interval| interval.duration(times));
+    Some(Routing { bytes: u32::try_from(bytes?).ok()?, interval: interval? })
 }
 
 struct Reading<'a, 't, 's> {
@@ -131,6 +143,7 @@ impl Reading<'_, '_, '_> {
             frequency_hz: table.need("frequency").and_then(frequency).unwrap_or(300e6),
             config,
             path_loss: self.path_loss(),
+            routing: table.get("routing").and_then(|item| routing(&item)),
         }
     }
 

@@ -30,7 +30,7 @@ const MAX_ABOUT_BYTES: usize = 10_000;
 /// Most steps of a scenario: each second of seven days.
 const MAX_STEPS: u128 = 7 * 86_400;
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "title",
     "about",
     "duration",
@@ -45,6 +45,7 @@ const KEYS: [&str; 14] = [
     "groups",
     "message",
     "case",
+    "service",
 ];
 
 /// Reads a file that the scenario names: its name as it stands there, and how many bytes it may
@@ -110,6 +111,7 @@ fn scenario(root: &Table<'_, '_>, read: ReadFile<'_>) -> Option<Scenario> {
         groups,
         messages: Vec::new(),
         cases: script::cases(root),
+        service: script::service(root),
     };
     scenario.messages = script::messages(root, &scenario);
     Some(scenario)

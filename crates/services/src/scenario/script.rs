@@ -25,6 +25,9 @@ const KEYS: [&str; 11] = [
     "every",
     "times",
 ];
+/// Keys of the configuration of a node's service that a scenario may set.
+const SERVICE_KEYS: [&str; 5] =
+    ["attempt_timeout", "resend", "retry_first", "retry_longest", "validity"];
 /// Longest name of a case, in bytes.
 const MAX_CASE_BYTES: usize = 60;
 
@@ -182,7 +185,7 @@ pub(super) fn cases(root: &Table<'_, '_>) -> Vec<Case> {
     let transports = Transport::ALL.map(Transport::name);
     let formats = Format::ALL.map(Format::name);
     let mut cases: Vec<Case> = Vec::new();
-    for table in root.tables("case", MAX_CASES, &["name", "transport", "format"]) {
+    for table in root.tables("case", MAX_CASES, &["name", "transport", "format", "service"]) {
         let name_item = table.need("name");
         let name = name_item.as_ref().and_then(|item| item.short(MAX_CASE_BYTES));
         if let Some(item) =
@@ -195,8 +198,25 @@ pub(super) fn cases(root: &Table<'_, '_>) -> Vec<Case> {
         let transport = Transport::ALL.into_iter().find(|one| Some(one.name()) == transport);
         let format = Format::ALL.into_iter().find(|one| Some(one.name()) == format);
         if let (Some(name), Some(transport), Some(format)) = (name, transport, format) {
-            cases.push(Case { name, transport, format });
+            let service = service(&table);
+            cases.push(Case { name, transport, format, service });
         }
     }
     cases
+}
+
+/// `service` of a scenario or of a case: times that the nodes' services are set to.
+pub(super) fn service(parent: &Table<'_, '_>) -> Vec<(String, Duration)> {
+    let table = parent.get("service").and_then(|item| item.table(&SERVICE_KEYS));
+    let Some(table) = table else { return Vec::new() };
+    let range = Duration::from_millis(1)..=Duration::from_secs(MAX_VALIDITY_S);
+    let time = |key: &str| {
+        let item = table.get(key)?;
+        let time = item.duration(range.clone())?;
+        if key == "validity" && time.subsec_nanos() != 0 {
+            item.refuse("is not in whole seconds", "the service tells validity in seconds");
+        }
+        Some((key.to_owned(), time))
+    };
+    SERVICE_KEYS.iter().filter_map(|key| time(key)).collect()
 }

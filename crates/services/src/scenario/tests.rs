@@ -171,8 +171,8 @@ const WRONG: [(&str, &str, &str); 38] = [
     ("from = \"b\"", "from = \"d\"", "s.toml:63: message[2].from: there is no node 'd'"),
     (
         "\"pair\", \"c2\"",
-        "\"pear\", \"c2\"",
-        "there is no node or group 'pear', did you mean 'pair'?",
+        "\"pai\", \"c2\"",
+        "there is no node or group 'pai', did you mean 'pair'?",
     ),
     ("\"flash\"", "\"flush\"", "precedence: \"flush\" is unknown; give one of flash, immediate"),
     ("at = \"2.5 s\"", "at = \"0.5 s\"", "s.toml:62: message[2].at: 500 ms comes after 1 s; times"),

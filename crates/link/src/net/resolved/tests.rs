@@ -30,6 +30,7 @@ fn leaving() -> Scenario {
             frequency_hz: 300e6,
             config: MediumConfig::wideband(Access::Csma(Csma::bianchi())),
             path_loss: PathLoss::Predicted(Model::TwoRay),
+            routing: None,
         }],
         nodes: vec![
             node(1, "a", Track::fixed(at(50.0))),
@@ -48,6 +49,7 @@ fn leaving() -> Scenario {
             text: "go".to_owned(),
         }],
         cases: Vec::new(),
+        service: Vec::new(),
     }
 }
 

@@ -16,6 +16,7 @@ fn scenario(nodes: u16) -> Scenario {
         frequency_hz: 300e6,
         config,
         path_loss: PathLoss::Predicted(Model::FreeSpace),
+        routing: None,
     };
     let place = Position::new(50.0, 7.0, 0.0).unwrap();
     let radio = |medium| NodeRadio { medium, antenna_m: 3.0, power_dbm: 37.0 };
@@ -41,6 +42,7 @@ fn scenario(nodes: u16) -> Scenario {
         groups: Vec::new(),
         messages: Vec::new(),
         cases: Vec::new(),
+        service: Vec::new(),
     }
 }
 

@@ -4,6 +4,8 @@
 //! What the answer's payload begins with is the node's name, by which who asks knows that a node
 //! has answered, and which; of a refusal its line follows.
 
+pub(super) mod stream;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
