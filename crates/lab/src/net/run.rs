@@ -191,7 +191,7 @@ impl Turn<'_> {
                 format!("{}: {why}", nodes.get(host).map_or("", |node| &node.name))
             })?;
         }
-        Ok(())
+        self.workload.await_ready(ground, deadline)
     }
 
     /// Lets the scenario pass: what moves is moved, what is to be done is done.
