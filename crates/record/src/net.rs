@@ -103,8 +103,8 @@ pub struct NetCheck {
 pub struct NetNode {
     /// Its name.
     pub name: String,
-    /// The group under which results are counted: the first of the scenario that it is in; empty for
-    /// none.
+    /// The group under which results are counted: the first of the scenario that it is in; empty
+    /// for none.
     pub group: String,
 }
 

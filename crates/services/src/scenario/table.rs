@@ -1,5 +1,5 @@
-//! Values of a TOML file with their lines: each is asked for by its kind; what is wrong is noted, and
-//! the reading goes on.
+//! Values of a TOML file with their lines: each is asked for by its kind; what is wrong is noted,
+//! and the reading goes on.
 
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
