@@ -15,7 +15,8 @@ impl Scratch {
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(path.join("tracks")).unwrap();
         fs::write(path.join("two.toml"), TWO).unwrap();
-        let point = r#"{"type": "Point", "coordinates": [7.01, 50]}"#;
+        let point = r#"{"type": "Feature", "properties": {},
+            "geometry": {"type": "Point", "coordinates": [7.01, 50]}}"#;
         fs::write(path.join("tracks/b.geojson"), point).unwrap();
         Self(path)
     }

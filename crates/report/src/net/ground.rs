@@ -8,7 +8,7 @@ use super::view::View;
 use crate::svg::Svg;
 
 /// Pixels from sample to sample.
-const STEP: f64 = 5.0;
+const STEP: f64 = 4.0;
 /// Shades from dark to light.
 const SHADES: usize = 9;
 /// Tints from low to high ground: red, green, blue.
@@ -20,7 +20,7 @@ const TINTS: [[f64; 3]; 5] = [
     [240.0, 234.0, 224.0],
 ];
 /// Contours on a map, about.
-const CONTOURS: f64 = 9.0;
+const CONTOURS: f64 = 12.0;
 /// Each so many contours one is bold.
 const BOLD: i64 = 5;
 
@@ -119,8 +119,8 @@ fn shade(svg: &mut Svg, view: &View, samples: &Samples, (least_m, most_m): (f64,
     let mut style = String::new();
     for (index, steps) in strokes.iter().enumerate().filter(|(_, steps)| !steps.is_empty()) {
         let [red, green, blue] = TINTS[index / SHADES];
-        // From 0.62 to 1.06 of the tint.
-        let share = 0.62 + 0.44 * (index % SHADES) as f64 / (SHADES - 1) as f64;
+        // From 0.76 to 1.06 of the tint.
+        let share = 0.76 + 0.30 * (index % SHADES) as f64 / (SHADES - 1) as f64;
         let [red, green, blue] = [red, green, blue].map(|part| (part * share).min(255.0));
         let _ = write!(style, "svg .r{index} {{ stroke: rgb({red:.0},{green:.0},{blue:.0}); }}\n");
         svg.path(&format!("relief r{index}"), steps, "");
@@ -235,7 +235,7 @@ mod tests {
     fn intervals_are_round_and_few() {
         for range_m in [0.0, 3.0, 24.0, 97.0, 310.0, 2_000.0] {
             let interval_m = interval(range_m);
-            assert!(range_m / interval_m <= 9.0, "{range_m}: {interval_m}");
+            assert!(range_m / interval_m <= 12.0, "{range_m}: {interval_m}");
         }
         assert_eq!((interval(90.0), interval(310.0)), (10.0, 50.0));
     }

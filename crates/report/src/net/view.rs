@@ -65,6 +65,7 @@ impl View {
             lon_deg: middle.1 - width / 2.0 / per_degree[0],
             alt_m: 0.0,
         };
+        let south_west = on_ground(scenario, south_west, [width, height], per_degree);
         Self { left, top, width, height, earth: Some((south_west, per_degree)) }
     }
 
@@ -102,6 +103,27 @@ impl View {
             (Some(_), track) => track.as_ref().and_then(|track| self.xy(&track.at(at))),
         };
         scenario.nodes.iter().enumerate().map(node).collect()
+    }
+}
+
+/// Moves a view's south-west so that as much of the ground is seen as there is.
+fn on_ground(
+    scenario: &Scenario,
+    south_west: Position,
+    [width, height]: [f64; 2],
+    [per_lon, per_lat]: [f64; 2],
+) -> Position {
+    let Some(ground) = &scenario.ground else { return south_west };
+    let [least, most] = ground.corners();
+    let moved = |start: f64, span: f64, least: f64, most: f64| {
+        let last = most - span;
+        // A view that is larger than the ground stays around the nodes.
+        if last > least { start.clamp(least, last) } else { start }
+    };
+    Position {
+        lat_deg: moved(south_west.lat_deg, height / per_lat, least.lat_deg, most.lat_deg),
+        lon_deg: moved(south_west.lon_deg, width / per_lon, least.lon_deg, most.lon_deg),
+        alt_m: 0.0,
     }
 }
 

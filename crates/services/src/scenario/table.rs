@@ -206,7 +206,10 @@ impl<'t, 's> Item<'t, 's> {
         if range.contains(&duration) {
             return Some(duration);
         }
-        let text = link::units::format_duration;
+        let text = |duration: Duration| match duration {
+            Duration::ZERO => "0 s".to_owned(),
+            other => link::units::format_duration(other),
+        };
         let limit = format!("give {} to {}", text(*range.start()), text(*range.end()));
         self.refuse(format!("{} is out of range", text(duration)), limit);
         None
