@@ -15,6 +15,7 @@ use crate::ferry::RealTime;
 use crate::namespace::{Device, Host, Side};
 pub use link::{Link, LinkSpec, MAX_RECORD_PACKETS};
 use link::{Works, desert};
+pub(crate) use report::lateness;
 pub use report::{DirectionReport, LinkReport};
 
 /// Descriptors that one link takes: namespace, control socket, port and a spare per host, and as
@@ -205,7 +206,7 @@ fn check(specs: &[LinkSpec]) -> Result<()> {
     Ok(())
 }
 
-fn raise_descriptor_limit(links: usize) -> Result<()> {
+pub(crate) fn raise_descriptor_limit(links: usize) -> Result<()> {
     let needed = links as u64 * DESCRIPTORS_PER_LINK + DESCRIPTORS_SPARE;
     let system = |error: nix::Error| Error::System {
         doing: "raise the limit of open files".to_string(),

@@ -3,7 +3,8 @@
 //! [`Lab`] builds pairs of hosts; the ferry, one real-time thread, moves their packets through the
 //! models of the `link` crate and records how late each one was. [`session`] keeps a lab that
 //! other processes enter (`longwire lab`); [`doctor`] says what a machine offers for all this.
-//! [`demo`] runs the pair over many links at once.
+//! [`demo`] runs the pair over many links at once. [`net`] has hosts with several interfaces, on
+//! media that many share, and studies of scenarios of radio nets.
 
 pub mod campaign;
 pub mod demo;
@@ -13,7 +14,9 @@ mod experiment;
 mod ferry;
 mod lab;
 pub mod namespace;
+pub mod net;
 mod processor;
+pub mod scenario;
 pub mod session;
 pub mod sets;
 mod signals;

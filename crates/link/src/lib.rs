@@ -55,6 +55,7 @@ mod loss;
 pub mod losses;
 pub mod medium;
 mod nearest;
+pub mod net;
 mod normal;
 mod outage;
 mod packet;

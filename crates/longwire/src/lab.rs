@@ -1,6 +1,9 @@
 //! `longwire lab`: hosts joined by emulated links.
 
+mod net;
+mod net_report;
 mod pathloss;
+mod scenario;
 mod sets;
 
 use std::ffi::OsString;
@@ -42,6 +45,8 @@ enum Action {
     Down(DownArgs),
     Presets(PresetsArgs),
     Pathloss(pathloss::PathlossArgs),
+    Scenario(scenario::ScenarioArgs),
+    Net(net::NetArgs),
     Save(sets::SaveArgs),
     Sets(sets::SetsArgs),
     Forget(sets::ForgetArgs),
@@ -123,9 +128,14 @@ struct EnterArgs {
     /// The host's network namespace, as a path.
     network: PathBuf,
     /// Addresses of host a: IPv4, or IPv4,IPv6.
-    a: Reach,
+    #[arg(required_unless_present = "names")]
+    a: Option<Reach>,
     /// Addresses of host b.
-    b: Reach,
+    #[arg(required_unless_present = "names")]
+    b: Option<Reach>,
+    /// A file of names in place of both, in the form of /etc/hosts.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["a", "b"])]
+    names: Option<PathBuf>,
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -184,6 +194,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Down(args) => down(&args),
         Action::Presets(args) => presets(&args),
         Action::Pathloss(args) => pathloss::run(&args),
+        Action::Scenario(args) => scenario::run(&args),
+        Action::Net(args) => net::run(&args),
         Action::Save(args) => sets::save(&args),
         Action::Sets(args) => sets::list(&args),
         Action::Forget(args) => sets::forget(&args),
@@ -294,7 +306,11 @@ fn enter(args: &EnterArgs) -> anyhow::Result<ExitCode> {
     let Some((program, arguments)) = args.command.split_first() else {
         anyhow::bail!("no command is given: put it after --");
     };
-    lab::namespace::enter(&args.network, args.a, args.b)?;
+    match (&args.names, args.a, args.b) {
+        (Some(names), ..) => lab::namespace::enter_net(&args.network, names)?,
+        (None, Some(a), Some(b)) => lab::namespace::enter(&args.network, a, b)?,
+        (None, ..) => anyhow::bail!("no addresses are given: put those of a and b first"),
+    }
     become_program(Command::new(program).args(arguments))
 }
 

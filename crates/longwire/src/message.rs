@@ -11,7 +11,7 @@ use serde_json::Value;
 use services::Error;
 use services::client::Target;
 use services::messaging::client::Client;
-use services::messaging::{Delivery, Draft, Form, Precedence, Wanted};
+use services::messaging::{Delivery, Draft, Form, Precedence, Size, Wanted};
 
 use crate::terminal::{BAD_USE, offer, say, tell};
 
@@ -54,6 +54,15 @@ enum What {
     Read(OneArgs),
     /// Take a message out of the inbox.
     Remove(OneArgs),
+    /// Show how many bytes a short message takes to the next node, by protocol and form.
+    Sizes(SizesArgs),
+}
+
+#[derive(clap::Args)]
+struct SizesArgs {
+    /// Print an array of {case, message_bytes, ip_bytes}.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -187,7 +196,31 @@ async fn act(what: What) -> anyhow::Result<ExitCode> {
             client(&args.common).remove(&args.id).await?;
             Ok(ExitCode::SUCCESS)
         }
+        What::Sizes(args) => sizes(&args).await,
     }
+}
+
+async fn sizes(args: &SizesArgs) -> anyhow::Result<ExitCode> {
+    let sizes = services::messaging::sizes().await?;
+    if args.json {
+        let one = |size: &Size| {
+            serde_json::json!({
+                "case": size.case,
+                "message_bytes": size.message_bytes,
+                "ip_bytes": size.ip_bytes,
+            })
+        };
+        let all: Vec<Value> = sizes.iter().map(one).collect();
+        say(&format!("{}\n", serde_json::to_string_pretty(&all)?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = format!("{:<16}{:>10}{:>10}\n", "case", "message B", "in IP B");
+    for Size { case, message_bytes, ip_bytes } in &sizes {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{case:<16}{message_bytes:>10}{ip_bytes:>10}");
+    }
+    say(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn client(common: &Common) -> Client {

@@ -8,5 +8,6 @@ pub mod demo;
 pub mod event;
 pub mod fidelity;
 pub mod machine;
+pub mod net;
 pub mod packets;
 pub mod result;

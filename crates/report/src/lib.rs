@@ -8,6 +8,7 @@ mod bound;
 pub mod campaign;
 pub mod demo;
 mod format;
+pub mod net;
 mod study;
 mod svg;
 mod text;

@@ -71,13 +71,7 @@ impl Svg {
     pub(crate) fn mark(&mut self, mark: Mark, class: &str, (x, y): (f64, f64), title: &str) {
         let r = MARK_RADIUS;
         match mark {
-            Mark::Circle => {
-                let title = escaped(title);
-                self.put(format_args!(
-                    "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{r:.1}\">\
-                     <title>{title}</title></circle>"
-                ));
-            }
+            Mark::Circle => self.circle(class, (x, y), r, title),
             Mark::Square => {
                 let half = 0.85 * r;
                 self.bar(class, (x - half, y - half), (2.0 * half, 2.0 * half), title);
@@ -100,6 +94,20 @@ impl Svg {
         let title = escaped(title);
         let inside = if title.is_empty() { title } else { format!("<title>{title}</title>") };
         self.put(format_args!("<path class=\"{class}\" d=\"{steps}\">{inside}</path>"));
+    }
+
+    /// Rules for the classes of this drawing, which then needs no document's.
+    pub(crate) fn style(&mut self, rules: &str) {
+        self.put(format_args!("<style>\n{}</style>", escaped(rules)));
+    }
+
+    /// A disc; `title` shows when it is pointed at.
+    pub(crate) fn circle(&mut self, class: &str, (x, y): (f64, f64), radius: f64, title: &str) {
+        let title = escaped(title);
+        self.put(format_args!(
+            "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\">\
+             <title>{title}</title></circle>"
+        ));
     }
 
     /// A point that says 'at least': an arrow to the right that begins there.

@@ -3,6 +3,7 @@
 //! [`tracks`] is the friendly-force service of IST-118: 22 NFFI messages as SOAP, REST with XML and
 //! REST with JSON. [`benchmark`] gives the answers of the TPC-H queries, as NAM measured them.
 //! [`messaging`] delivers the military messages of IST-150 from node to node.
+//! [`scenario`] reads which nodes send which of them over which radios.
 //! [`client`] fetches a list of things one after another and times each.
 
 pub mod benchmark;
@@ -12,6 +13,7 @@ pub mod http;
 pub mod messaging;
 mod processor;
 mod random;
+pub mod scenario;
 pub mod server;
 pub mod socket;
 pub mod tracks;

@@ -84,6 +84,18 @@ impl Keys {
     }
 }
 
+impl Keys {
+    /// Tells an edge that is started by `command` whose it is.
+    pub(crate) fn tell_edge(&self, command: &mut Command) {
+        with_keys(command, &self.edge, &self.gateway);
+    }
+
+    /// The same of a gateway.
+    pub(crate) fn tell_gateway(&self, command: &mut Command) {
+        with_keys(command, &self.gateway, &self.edge);
+    }
+}
+
 /// The gateway on `host`, for one service.
 pub(crate) fn gateway(
     mut command: Command,
@@ -93,7 +105,7 @@ pub(crate) fn gateway(
 ) -> Command {
     let listen = SocketAddr::from((host.address(), GATEWAY_PORT)).to_string();
     command.args(["gateway", "--listen", &listen, "--allow", origin]);
-    with_keys(&mut command, &keys.gateway, &keys.edge);
+    keys.tell_gateway(&mut command);
     if let Some(store) = &choices.store {
         command.arg("--store").arg(store);
     }
@@ -108,7 +120,7 @@ pub(crate) fn edge(mut command: Command, host: &Host, keys: &Keys, choices: &Cho
     let gateway = SocketAddr::from((host.peer(), GATEWAY_PORT)).to_string();
     command.args(["edge", "--listen", &listen, "--gateway", &gateway]);
     command.args(["--admin", &EDGE_ADMIN.to_string()]);
-    with_keys(&mut command, &keys.edge, &keys.gateway);
+    keys.tell_edge(&mut command);
     choices.tell(&mut command);
     command
 }

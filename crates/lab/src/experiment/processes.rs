@@ -108,6 +108,18 @@ impl Processes {
         ids.into_iter().map(|id| id.map(of_family).unwrap_or_default()).collect()
     }
 
+    /// Memory of the processes, with all that they have started, and of this one, in bytes: of what
+    /// several share each has its part (proc_pid_smaps_rollup).
+    pub(crate) fn memory_bytes(&self, handles: &[Handle]) -> u64 {
+        let ids: Vec<u32> = {
+            let state = self.state();
+            let ids = handles.iter().filter_map(|handle| Some(state.children.get(&handle.0)?.id()));
+            ids.collect()
+        };
+        let all = ids.into_iter().flat_map(family).chain([std::process::id()]);
+        all.map(memory_bytes).sum()
+    }
+
     /// Whether a process has ended, with which status.
     pub(crate) fn status(&self, handle: Handle) -> Option<std::process::ExitStatus> {
         self.state().children.get_mut(&handle.0)?.try_wait().ok()?
@@ -203,6 +215,13 @@ fn end(mut child: Child) {
     }
     let _ = child.kill();
     let _ = child.wait();
+}
+
+fn memory_bytes(id: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{id}/smaps_rollup")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    1024 * kib.unwrap_or_default()
 }
 
 /// A process and its descendants.

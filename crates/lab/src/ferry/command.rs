@@ -31,21 +31,21 @@ pub(super) enum Command {
 /// Some entries of a record, and how many packets have none.
 pub(super) type Piece = Option<(Vec<Entry>, u64)>;
 
-/// The callers' end.
-pub(super) struct Sender {
+/// The callers' end of a channel of commands.
+pub(super) struct Sender<C> {
     /// One sends at a time, so that a command is whole before the bell counts it: the thread, which
     /// keeps everybody else from a processor, never has to wait for a sender.
-    commands: Mutex<SyncSender<Command>>,
+    commands: Mutex<SyncSender<C>>,
     bell: Arc<EventFd>,
 }
 
 /// The thread's end.
-pub(super) struct Inbox {
-    commands: Receiver<Command>,
+pub(super) struct Inbox<C> {
+    commands: Receiver<C>,
     bell: Arc<EventFd>,
 }
 
-pub(super) fn channel() -> nix::Result<(Sender, Inbox)> {
+pub(super) fn channel<C>() -> nix::Result<(Sender<C>, Inbox<C>)> {
     let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
     let bell = Arc::new(EventFd::from_flags(flags)?);
     let (commands, inbox) = mpsc::sync_channel(MAX_COMMANDS);
@@ -53,8 +53,8 @@ pub(super) fn channel() -> nix::Result<(Sender, Inbox)> {
     Ok((sender, Inbox { commands: inbox, bell }))
 }
 
-impl Sender {
-    pub(super) fn send(&self, command: Command) -> Result<()> {
+impl<C> Sender<C> {
+    pub(super) fn send(&self, command: C) -> Result<()> {
         let commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
         commands.send(command).map_err(|_| Error::FerryStopped)?;
         self.bell.write(1).doing(|| "wake the ferry".to_string())?;
@@ -62,7 +62,7 @@ impl Sender {
     }
 }
 
-impl Inbox {
+impl<C> Inbox<C> {
     /// How many commands have come since this was last asked, at most [`MAX_COMMANDS`].
     pub(super) fn count(&self) -> nix::Result<u64> {
         match self.bell.read() {
@@ -71,14 +71,14 @@ impl Inbox {
         }
     }
 
-    /// The next command; one that was counted is there.
-    pub(super) fn next(&self) -> Command {
-        // Nobody can send any more: nobody holds the ferry.
-        self.commands.try_recv().unwrap_or(Command::Stop)
+    /// The next command; one that was counted is there. None when nobody can send any more, since
+    /// nobody holds the ferry.
+    pub(super) fn next(&self) -> Option<C> {
+        self.commands.try_recv().ok()
     }
 }
 
-impl AsFd for Inbox {
+impl<C> AsFd for Inbox<C> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }

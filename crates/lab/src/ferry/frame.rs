@@ -12,6 +12,8 @@ const HEADER_BYTES: usize = 14;
 /// Longest frame that any port may hand in: the largest IP packet, which is one of IPv6 without
 /// the jumbo option (RFC 8200 §3), behind an Ethernet header.
 pub(super) const MAX_FRAME_BYTES: usize = HEADER_BYTES + 40 + 65_535;
+/// Type of a frame that only takes the air: one for experiments (IEEE 802 §9.2.4).
+const FILLER: [u8; 2] = [0x88, 0xb5];
 /// Most empty buffers kept for later: what 200 links with full queues set free at once beyond
 /// this goes back to the allocator.
 const MAX_FREE_BUFFERS: usize = 16 * 1024;
@@ -59,6 +61,16 @@ impl Pool {
         Ok(self.copy(read))
     }
 
+    /// A frame of `bytes` zero bytes behind its header, which takes the air as if it were a packet
+    /// and is written to nobody.
+    pub(super) fn filler(&self, bytes: usize) -> Frame {
+        let mut frame = self.copy(&[0xff; 6]);
+        frame.bytes.extend_from_slice(&[0; 6]);
+        frame.bytes.extend_from_slice(&FILLER);
+        frame.bytes.resize(HEADER_BYTES + bytes, 0);
+        frame
+    }
+
     fn copy(&self, content: &[u8]) -> Frame {
         let mut bytes = self.free.borrow_mut().pop().unwrap_or_default();
         bytes.extend_from_slice(content);
@@ -70,6 +82,11 @@ impl Frame {
     /// The whole frame, header included.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Whether it is a [filler](Pool::filler).
+    pub(super) fn is_filler(&self) -> bool {
+        self.bytes.get(..HEADER_BYTES).is_some_and(|header| header.ends_with(&FILLER))
     }
 
     /// The IP packet in it.
@@ -129,6 +146,14 @@ mod tests {
         assert_eq!(refused(&arp), Some(Unfit::Foreign));
         assert_eq!(refused(&ipv4(&[])), Some(Unfit::Foreign), "no packet in it");
         assert_eq!(refused(&[]), Some(Unfit::Foreign));
+    }
+
+    #[test]
+    fn a_filler_has_the_length_of_a_packet_and_is_none() {
+        let pool = Pool::default();
+        let filler = pool.filler(60);
+        assert_eq!((filler.len_bytes(), filler.is_filler()), (60, true));
+        assert!(!pool.admit(&ipv4(&[0; 60])).ok().unwrap().is_filler());
     }
 
     #[test]

@@ -18,6 +18,11 @@ const LATENESS_DIGITS: u8 = 2;
 /// Microseconds that packets were written after they were due.
 pub(crate) type LatenessHistogram = Histogram<u32>;
 
+/// One without a packet.
+pub(super) fn lateness_histogram() -> Result<LatenessHistogram, CreationError> {
+    Histogram::new_with_bounds(1, MAX_LATENESS_US, LATENESS_DIGITS)
+}
+
 /// Packets move from one port through the channel to the other port.
 pub(super) struct Lane {
     direction: Direction,
@@ -68,7 +73,7 @@ pub(crate) struct LaneReport {
 
 impl Figures {
     pub(super) fn new() -> Result<Self, CreationError> {
-        let lateness = Histogram::new_with_bounds(1, MAX_LATENESS_US, LATENESS_DIGITS)?;
+        let lateness = lateness_histogram()?;
         Ok(Self { written: Count::default(), refused: 0, ignored: 0, own_reports: 0, lateness })
     }
 }

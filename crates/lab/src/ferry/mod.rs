@@ -11,6 +11,7 @@ mod command;
 mod frame;
 mod ipv6;
 mod lane;
+pub(crate) mod net;
 mod pair;
 mod port;
 mod realtime;
@@ -46,7 +47,7 @@ pub struct RealTime {
 
 /// A running ferry; stops when dropped.
 pub(crate) struct Ferry {
-    commands: Sender,
+    commands: Sender<Command>,
     thread: Option<JoinHandle<()>>,
     real_time: RealTime,
 }

@@ -55,7 +55,7 @@ pub(super) struct Shard {
     epoll: Epoll,
     pool: Pool,
     buffer: Vec<u8>,
-    commands: Inbox,
+    commands: Inbox<Command>,
 }
 
 /// Whether to go on.
@@ -66,7 +66,7 @@ enum Next {
 
 impl Shard {
     /// To be called on the thread that will run it.
-    pub(super) fn new(commands: Inbox) -> Result<Self> {
+    pub(super) fn new(commands: Inbox<Command>) -> Result<Self> {
         let doing = || "set the ferry up".to_string();
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing(doing)?;
         let clock = Clock::start().doing(doing)?;
@@ -187,30 +187,30 @@ impl Shard {
         for _ in 0..self.commands.count()? {
             // Who no longer waits for an answer needs none.
             match self.commands.next() {
-                Command::Add { link, answer } => {
+                Some(Command::Add { link, answer }) => {
                     let _ = answer.try_send(self.add(*link));
                 }
-                Command::Remove { link, answer } => {
+                Some(Command::Remove { link, answer }) => {
                     let _ = answer.try_send(self.remove(link));
                 }
-                Command::Renew { link, beginning, answer } => {
+                Some(Command::Renew { link, beginning, answer }) => {
                     let _ = answer.try_send(self.renew(link, *beginning));
                 }
-                Command::Configure { link, config, done } => {
+                Some(Command::Configure { link, config, done }) => {
                     let known = self.pairs.get_mut(link).map(|_| ());
                     for (side, channel) in [config.ab, config.ba].into_iter().enumerate() {
                         self.hand_in(LaneId { link, side }, Input::Configure(Box::new(channel)));
                     }
                     let _ = done.try_send(known);
                 }
-                Command::Report { link, answer } => {
+                Some(Command::Report { link, answer }) => {
                     let _ = answer.try_send(self.pairs.get_mut(link).map(|pair| pair.report()));
                 }
-                Command::Record { link, from, piece, answer } => {
+                Some(Command::Record { link, from, piece, answer }) => {
                     let pair = self.pairs.get_mut(link);
                     let _ = answer.try_send(pair.map(|pair| pair.record(from, piece)));
                 }
-                Command::Stop => return Ok(Next::Stop),
+                Some(Command::Stop) | None => return Ok(Next::Stop),
             }
         }
         Ok(Next::Turn)

@@ -77,7 +77,8 @@ impl DirectionReport {
     }
 }
 
-fn lateness(histogram: &LatenessHistogram) -> Lateness {
+/// As results have it.
+pub(crate) fn lateness(histogram: &LatenessHistogram) -> Lateness {
     let bins = histogram.iter_recorded();
     Lateness {
         count: histogram.len(),

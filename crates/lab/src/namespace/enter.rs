@@ -3,7 +3,7 @@
 use std::ffi::{CStr, OsStr};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -28,6 +28,9 @@ pub(crate) const LAB_ID: &str = "LONGWIRE_LAB_ID";
 /// Largest file that a program of an experiment may write, its log among them.
 const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
 
+/// Longest text of names: the files put over those of the system have 64 KiB together.
+const MAX_NAMES_BYTES: u64 = 48 * 1024;
+
 /// Addresses of IPv4 before those of IPv6 (gai.conf(5)): most services listen for IPv4 only, and
 /// over a slow link a client that tries IPv6 first waits a round trip to learn it.
 const ADDRESS_ORDER: &[u8] = b"precedence ::ffff:0:0/96 100\n";
@@ -45,6 +48,11 @@ impl Entrance {
     /// To a network where `a` and `b` have these addresses.
     pub(crate) fn new(user: Option<OwnedFd>, network: OwnedFd, a: Reach, b: Reach) -> Self {
         Self { user, network, hosts: [true, false].map(|is_ordered| hosts_file(a, b, is_ordered)) }
+    }
+
+    /// To a network where names have the addresses that a text in the form of /etc/hosts says.
+    pub(crate) fn with_names(network: OwnedFd, names: &str) -> Self {
+        Self { user: None, network, hosts: [names.to_owned(), names.to_owned()] }
     }
 
     /// A program that will run on the host. There the names `a` and `b` resolve, and no other name
@@ -124,12 +132,29 @@ fn put(source: &CStr, content: &[u8], target: &CStr) -> nix::Result<()> {
 /// # Errors
 /// [`Error::System`](crate::Error::System) when the namespace cannot be entered.
 pub fn enter(network: &Path, a: Reach, b: Reach) -> Result<()> {
+    enter_by(network, |namespace| Entrance::new(None, namespace, a, b))
+}
+
+/// As [`enter`], to a host of a net: the names that resolve there are those of a file in the form
+/// of /etc/hosts.
+///
+/// # Errors
+/// As [`enter`], and when the file cannot be read or is too long.
+pub fn enter_net(network: &Path, names: &Path) -> Result<()> {
+    let doing = || format!("read the names in {}", names.display());
+    let mut text = String::new();
+    let file = File::open(names).doing(doing)?;
+    file.take(MAX_NAMES_BYTES).read_to_string(&mut text).doing(doing)?;
+    enter_by(network, |namespace| Entrance::with_names(namespace, &text))
+}
+
+fn enter_by(network: &Path, entrance: impl FnOnce(OwnedFd) -> Entrance) -> Result<()> {
     let doing = || format!("enter {}", network.display());
     // Asked for first: whoever has started this may end meanwhile.
     set_pdeathsig(Signal::SIGKILL).doing(doing)?;
     setrlimit(Resource::RLIMIT_FSIZE, MAX_FILE_BYTES, MAX_FILE_BYTES).doing(doing)?;
     let namespace = File::open(network).doing(doing)?;
-    Entrance::new(None, namespace.into(), a, b).enter().doing(doing)
+    entrance(namespace.into()).enter().doing(doing)
 }
 
 /// Another descriptor of the same namespace, closed in programs that are started.

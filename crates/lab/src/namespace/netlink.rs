@@ -59,6 +59,14 @@ pub(crate) struct Route<'a> {
     pub(crate) tcp: &'a TcpSettings,
 }
 
+/// A route of a host of a net that is other than it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RouteChange {
+    pub(crate) destination: Ipv4Addr,
+    /// The neighbour that it goes by, and the interface; none where there is no way any more.
+    pub(crate) by: Option<(Ipv4Addr, u32)>,
+}
+
 /// Whom a route leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reached {
@@ -233,6 +241,63 @@ impl Netlink {
         self.exchange(request, |_| ())
     }
 
+    /// Changes routes to hosts of a net, many requests in one message to the kernel. All are tried;
+    /// the error is the first one. Packets go out with the address `source`.
+    pub(crate) fn change_routes(
+        &self,
+        changes: &[RouteChange],
+        source: Ipv4Addr,
+        (mtu, tcp): (u32, &TcpSettings),
+    ) -> io::Result<()> {
+        /// What the kernel's answers to one message have room for.
+        const MAX_BATCH: usize = 64;
+        let mut latest = self.sequence.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = None;
+        for batch in changes.chunks(MAX_BATCH) {
+            let first = latest.wrapping_add(1);
+            let mut message = Vec::new();
+            for change in batch {
+                *latest = latest.wrapping_add(1);
+                let request = net_route(change, source, mtu, tcp);
+                message.extend_from_slice(&request.finish(*latest));
+            }
+            send(self.socket.as_raw_fd(), &message, MsgFlags::empty())?;
+            self.await_all(first, batch.len(), &mut failure)?;
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Reads the acknowledgements of `count` requests from the number `first` on.
+    fn await_all(
+        &self,
+        first: u32,
+        count: usize,
+        failure: &mut Option<io::Error>,
+    ) -> io::Result<()> {
+        let mut buffer = vec![0; ANSWER_BYTES];
+        let mut left = count;
+        while left > 0 {
+            let length = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
+            let ours = answers(&buffer[..length]).filter(|answer| {
+                (answer.sequence.wrapping_sub(first) as usize) < count
+                    && c_int::from(answer.kind) == libc::NLMSG_ERROR
+            });
+            for answer in ours {
+                left = left.saturating_sub(1);
+                match u32_at(answer.body, 0).map(u32::cast_signed) {
+                    // One that is to go and is not there is as good as gone.
+                    Some(0) => {}
+                    Some(code) if code == -libc::ESRCH => {}
+                    Some(code) => {
+                        failure.get_or_insert(io::Error::from_raw_os_error(code.wrapping_neg()));
+                    }
+                    None => return Err(io::Error::from(io::ErrorKind::InvalidData)),
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// What the kernel holds for TCP connections over the route to `peer`.
     pub(crate) fn route_tcp(&self, peer: IpAddr) -> io::Result<Option<TcpSettings>> {
         let mut fixed = [0; ROUTE_FIXED_BYTES];
@@ -288,6 +353,40 @@ impl Netlink {
             }
         }
     }
+}
+
+/// A request that sets or removes a route to a host of a net.
+fn net_route(change: &RouteChange, source: Ipv4Addr, mtu: u32, tcp: &TcpSettings) -> Request {
+    /// `RTNH_F_ONLINK`: the neighbour is on the link, whatever addresses say.
+    const ONLINK: u32 = 4;
+    let mut fixed = [0; ROUTE_FIXED_BYTES];
+    fixed[0] = family(change.destination.into());
+    fixed[1] = whole_prefix(change.destination.into());
+    fixed[4] = libc::RT_TABLE_MAIN;
+    fixed[5] = libc::RTPROT_STATIC;
+    fixed[6] = libc::RT_SCOPE_UNIVERSE;
+    fixed[7] = libc::RTN_UNICAST;
+    let Some((by, interface)) = change.by else {
+        fixed[6] = libc::RT_SCOPE_NOWHERE;
+        let mut request = Request::new(libc::RTM_DELROUTE, libc::NLM_F_ACK, &fixed);
+        request.address(libc::RTA_DST, change.destination.into());
+        return request;
+    };
+    fixed[8..12].copy_from_slice(&ONLINK.to_ne_bytes());
+    let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+    let mut request = Request::new(libc::RTM_NEWROUTE, flags, &fixed);
+    request.address(libc::RTA_DST, change.destination.into());
+    request.address(libc::RTA_GATEWAY, by.into());
+    request.address(libc::RTA_PREFSRC, source.into());
+    request.attribute(libc::RTA_OIF, &interface.to_ne_bytes());
+    let metrics = request.open(libc::RTA_METRICS);
+    request.attribute(RTAX_MTU, &mtu.to_ne_bytes());
+    if let Some(segments) = tcp.initial_window {
+        request.attribute(RTAX_INITCWND, &segments.to_ne_bytes());
+    }
+    request.text(RTAX_CC_ALGO, &tcp.congestion_control);
+    request.close(metrics);
+    request
 }
 
 fn family(address: IpAddr) -> u8 {

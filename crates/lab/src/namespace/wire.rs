@@ -19,11 +19,11 @@ pub const MAX_LINKS: usize = 8192;
 /// MTU of a host where the link has no limit of its own: Ethernet's.
 const DEFAULT_MTU_BYTES: u32 = 1500;
 /// The largest MTU of a TAP interface: IPv4's 65,535 less the Ethernet header.
-const MAX_INTERFACE_MTU_BYTES: u32 = 65_521;
+pub(super) const MAX_INTERFACE_MTU_BYTES: u32 = 65_521;
 /// Packets that may wait for the ferry: it reads within microseconds, yet a burst of a whole TCP
 /// window must not be lost before it meets the emulated queue.
-const INTAKE_PACKETS: u32 = 4096;
-const LOOPBACK: u32 = 1;
+pub(super) const INTAKE_PACKETS: u32 = 4096;
+pub(super) const LOOPBACK: u32 = 1;
 
 /// What joins a host to the ferry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,7 +99,7 @@ struct Switch {
     netlink: Netlink,
 }
 
-const OPENING: &str = "open a netlink socket";
+pub(super) const OPENING: &str = "open a netlink socket";
 
 impl Workshop {
     /// For hosts that are joined to the ferry by `device`, resolved.
@@ -292,7 +292,7 @@ const QUIET: [(&str, &str); 7] = [
 ];
 
 /// Writes settings of the calling thread's network namespace.
-fn set_all(settings: &[(&str, &str)]) -> Result<()> {
+pub(super) fn set_all(settings: &[(&str, &str)]) -> Result<()> {
     for (setting, value) in settings {
         match write_setting(setting, value) {
             Ok(()) => {}

@@ -12,6 +12,8 @@ pub enum Landscape {
     Plain,
     /// A ridge of 300 m from west to east through the middle of the plain.
     Ridge,
+    /// Hills of up to 150 m over valleys.
+    Hills,
 }
 
 /// A grid to be made.
@@ -37,6 +39,8 @@ const LAYERS: u32 = 5;
 const ROLLING_M: f64 = 24.0;
 const PLAIN_M: f64 = 100.0;
 const RIDGE_M: f64 = 300.0;
+/// How much higher hills are than the plain's rolling.
+const HILLS: f64 = 6.0;
 
 impl Made {
     /// Makes the grid: the same one each time.
@@ -78,7 +82,7 @@ impl Made {
 
     fn height_m(&self, row: usize, column: usize) -> i16 {
         let base_m = match self.landscape {
-            Landscape::Plain => PLAIN_M,
+            Landscape::Plain | Landscape::Hills => PLAIN_M,
             Landscape::Ridge => {
                 // A hill that falls with the square of the distance from the middle row.
                 let rows = self.size[0] as f64;
@@ -93,8 +97,12 @@ impl Made {
             })
             .sum();
         #[allow(clippy::cast_possible_truncation, reason = "a few hundred metres")]
-        let height_m = (base_m + rolling_m).round() as i16;
+        let height_m = (base_m + rolling_m * self.steepness()).round() as i16;
         height_m
+    }
+
+    fn steepness(&self) -> f64 {
+        if self.landscape == Landscape::Hills { HILLS } else { 1.0 }
     }
 
     /// Random heights from -0.5 to 0.5 at every `posts`-th post, evenly between them.

@@ -9,7 +9,7 @@ use super::chance::Chance;
 /// How often it is resampled.
 const RESAMPLES: usize = 2000;
 /// Fewest values for an interval: below that the points themselves say more.
-pub(super) const MIN_VALUES: usize = 6;
+pub(crate) const MIN_VALUES: usize = 6;
 /// Fewest values above the number of strata: Student's quantile below is good from here on.
 const MIN_FREEDOM: usize = 3;
 

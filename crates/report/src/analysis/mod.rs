@@ -29,6 +29,9 @@ pub use types::{
 
 use record::campaign::Campaign;
 
+pub(crate) use bootstrap::MIN_VALUES as MIN_INTERVAL_VALUES;
+pub(crate) use series::median;
+
 /// A test says something when its adjusted p is below this.
 pub const SIGNIFICANT_P: f64 = 0.05;
 
@@ -49,6 +52,13 @@ pub fn analyse(campaign: &Campaign) -> Analysis {
     let recommendations = advice::all(campaign, &comparisons);
     let gains = gains::all(campaign);
     Analysis { cells, comparisons, gains, recommendations, counts }
+}
+
+/// The interval of 95 % of the mean of values, by resampling; none with fewer than
+/// [`MIN_INTERVAL_VALUES`]. The same name and values give the same interval.
+pub(crate) fn mean_interval(name: &str, values: &[f64]) -> Option<(f64, f64)> {
+    let mut chance = chance::Chance::new(name, "mean");
+    bootstrap::interval(&[values], &mut chance, |drawn| series::mean_of_means(drawn))
 }
 
 /// How well a second campaign repeats the first, cell by cell.

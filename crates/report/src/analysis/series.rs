@@ -1,7 +1,7 @@
 //! Small statistics of a series.
 
 /// The middle value, or the mean of the two in the middle; none of nothing. Sorts.
-pub(super) fn median(values: &mut [f64]) -> Option<f64> {
+pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let middle = values.len() / 2;
     let upper = *values.get(middle)?;

@@ -40,6 +40,7 @@ struct File {
     listen: String,
     peers: Option<String>,
     coap: Option<String>,
+    coap_tcp: Option<String>,
     store: PathBuf,
     proxy: Option<String>,
     form: Option<String>,
@@ -75,6 +76,8 @@ pub enum Way {
     Http(Target),
     /// CoAP over UDP.
     Coap(SocketAddr),
+    /// CoAP over TCP.
+    CoapTcp(SocketAddr),
 }
 
 /// Where a node is.
@@ -95,6 +98,8 @@ pub struct Config {
     pub peers: Option<SocketAddr>,
     /// Where other nodes are served over CoAP and UDP, and requests leave to those that are.
     pub coap: Option<SocketAddr>,
+    /// Where other nodes are served over CoAP and TCP.
+    pub coap_tcp: Option<SocketAddr>,
     /// The directory of the store.
     pub store: PathBuf,
     /// A forward proxy, such as an edge, that requests to other nodes go through.
@@ -178,15 +183,17 @@ impl File {
         let listen = address("listen", &self.listen)?;
         let peers = self.peers.as_deref().map(|text| address("peers", text)).transpose()?;
         let coap = self.coap.as_deref().map(|text| address("coap", text)).transpose()?;
+        let coap_tcp =
+            self.coap_tcp.as_deref().map(|text| address("coap_tcp", text)).transpose()?;
         let has_keys = !self.keys.is_empty();
         if has_keys && !listen.ip().is_loopback() {
             let what = "anybody who reaches it could write in this node's name in spite of keys; \
                         listen on a loopback address, and let nodes come to 'peers'";
             return Err(wrong("listen", what));
         }
-        if has_keys && peers.is_none() && coap.is_none() {
+        if has_keys && peers.is_none() && coap.is_none() && coap_tcp.is_none() {
             let what = "with keys nodes do not come to 'listen', where they could write in this \
-                        node's name; give 'peers' or 'coap'";
+                        node's name; give 'peers', 'coap' or 'coap_tcp'";
             return Err(wrong("keys", what));
         }
         let form = form("form", self.form.as_deref(), Form::Json)?;
@@ -217,7 +224,8 @@ impl File {
             max_messages: count("max_messages", self.max_messages, max, MAX_MESSAGES)?,
             ..usual
         };
-        Ok(Config { listen, peers, coap, store: self.store, proxy, nodes, settings })
+        let store = self.store;
+        Ok(Config { listen, peers, coap, coap_tcp, store, proxy, nodes, settings })
     }
 
     /// The nodes that are reached themselves, and for each the one that leads to it.
@@ -338,15 +346,19 @@ fn target(key: &str, text: &str) -> Result<Target, Wrong> {
 const COAP_PORT: u16 = 5683;
 
 fn way(key: &str, url: &str, has_coap: bool) -> Result<Way, Wrong> {
-    let Some(place) = url.strip_prefix("coap://") else { return target(key, url).map(Way::Http) };
-    if !has_coap {
+    let over_udp = url.strip_prefix("coap://");
+    let is_udp = over_udp.is_some();
+    let Some(place) = over_udp.or_else(|| url.strip_prefix("coap+tcp://")) else {
+        return target(key, url).map(Way::Http);
+    };
+    if is_udp && !has_coap {
         return Err(wrong(key, "is reached over CoAP, for which this node needs the key 'coap'"));
     }
     let place = place.trim_end_matches('/');
     let whole = place.parse::<SocketAddr>().ok();
     let bare = place.trim_matches(['[', ']']).parse().ok();
     let address = whole.or(bare.map(|ip| SocketAddr::new(ip, COAP_PORT)));
-    address.map(Way::Coap).ok_or_else(|| {
+    address.map(if is_udp { Way::Coap } else { Way::CoapTcp }).ok_or_else(|| {
         let what = format!("'{}' has no IP address; give one like coap://192.0.2.2", shown(url));
         wrong(key, what)
     })
@@ -403,6 +415,7 @@ b2 = { via = "b1" }
 b3 = { via = "b2" }
 b4 = { url = "coap://192.0.2.4", form = "cbor" }
 b5 = { url = "coap://[2001:db8::5]:5700/" }
+b6 = { url = "coap+tcp://192.0.2.6" }
 
 [groups]
 platoon = ["a1", "b2"]
@@ -418,12 +431,16 @@ b2 = "101112131415161718191a1b1c1d1e1f"
         let settings = &config.settings;
         let routes: Vec<(&str, &str)> =
             settings.routes.iter().map(|(to, next)| (&**to, &**next)).collect();
-        assert_eq!(routes, [("b1", "b1"), ("b2", "b1"), ("b3", "b1"), ("b4", "b4"), ("b5", "b5")]);
+        assert_eq!(
+            routes,
+            [("b1", "b1"), ("b2", "b1"), ("b3", "b1"), ("b4", "b4"), ("b5", "b5"), ("b6", "b6")]
+        );
         let way = |node: &str| config.nodes[node].way.clone();
         assert_eq!(way("b4"), Way::Coap("192.0.2.4:5683".parse().unwrap()));
         assert_eq!(way("b5"), Way::Coap("[2001:db8::5]:5700".parse().unwrap()));
+        assert_eq!(way("b6"), Way::CoapTcp("192.0.2.6:5683".parse().unwrap()));
         assert_eq!(config.nodes["b1"].form, Form::Exi);
-        assert_eq!(config.nodes.len(), 3);
+        assert_eq!(config.nodes.len(), 4);
         assert_eq!(settings.groups["platoon"], ["a1".into(), "b2".into()]);
         assert_eq!((settings.validity, settings.retry.window), (Duration::from_secs(7200), 8));
         assert!(settings.keys.has("b2") && !settings.keys.has("b1"));
@@ -451,11 +468,11 @@ b2 = "101112131415161718191a1b1c1d1e1f"
             (
                 "[\"a1\", \"b2\"]",
                 "[\"c\"]",
-                ", line 21: groups.platoon: 'c' is no node of this file",
+                ", line 22: groups.platoon: 'c' is no node of this file",
             ),
             ("platoon =", "b1 =", "groups.b1: is the name of a node too"),
-            ("a1 = \"00", "b1 = \"00", ", line 23: keys: has none of this node, 'a1'"),
-            ("b2 = \"10", "b2 = \"1", ", line 25: keys.b2: no key; give 32"),
+            ("a1 = \"00", "b1 = \"00", ", line 24: keys: has none of this node, 'a1'"),
+            ("b2 = \"10", "b2 = \"1", ", line 26: keys.b2: no key; give 32"),
             ("b2 = \"10111213", "b2 = \"1011", "the key of node 'b2' has 14 bytes; it needs 16"),
             ("coap://192.0.2.4", "coap://b4", "nodes.b4: 'coap://b4' has no IP address"),
             ("coap = \"0.0.0.0:5683\"", "", "nodes.b4: is reached over CoAP, for which"),

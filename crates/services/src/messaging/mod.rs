@@ -18,9 +18,14 @@ mod store;
 mod time;
 
 pub use config::{Config, Peer, Way};
+pub(crate) use fields::is_token;
 pub use forms::Form;
+pub(crate) use message::{
+    DELIVERIES, FREE_TEXT, MAX_ADDRESSEES, MAX_VALIDITY_S, PRECEDENCES, RECEIPTS,
+};
 pub use message::{Delivery, Draft, Message, Precedence, Transfer, Wanted};
 pub use receipt::{Outcome, Receipt, Returning};
+pub(crate) use refusal::shown;
 pub use refusal::{Reason, Refusal};
-pub use server::Server;
+pub use server::{Server, Size, short_message, sizes};
 pub use signing::Keys;

@@ -4,6 +4,8 @@
 //! What the answer's payload begins with is the node's name, by which who asks knows that a node
 //! has answered, and which; of a refusal its line follows.
 
+pub(super) mod stream;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -84,10 +86,7 @@ impl Caller {
         (is_confirmable, within): (bool, Duration),
     ) -> Sent {
         let is_long = bytes.len() > LONG_BYTES;
-        let content = Content::new(Code::POST)
-            .with(option::URI_PATH, path.trim_start_matches('/').as_bytes())
-            .with_uint(option::CONTENT_FORMAT, number(form).into())
-            .with_payload(bytes);
+        let content = posted(path, form, bytes);
         let (tell, answer) = oneshot::channel();
         let call = Call { peer, content, is_confirmable, within, tell };
         if self.0.send(call).await.is_err() {
@@ -101,6 +100,14 @@ impl Caller {
             Err(_) => Sent::Failed("this node stops".to_owned()),
         }
     }
+}
+
+/// A request that gives bytes to a node.
+pub(super) fn posted(path: &str, form: Form, bytes: Bytes) -> Content {
+    Content::new(Code::POST)
+        .with(option::URI_PATH, path.trim_start_matches('/').as_bytes())
+        .with_uint(option::CONTENT_FORMAT, number(form).into())
+        .with_payload(bytes)
 }
 
 /// What an answer means.

@@ -15,6 +15,7 @@ use tokio::net::TcpStream;
 
 use super::NODE_FIELD;
 use super::coap::Caller;
+use super::coap::stream::Streams;
 use crate::client::Target;
 use crate::messaging::config::{Config, Peer, Way};
 use crate::messaging::forms::Form;
@@ -39,6 +40,7 @@ pub(super) struct Deliverer {
     nodes: BTreeMap<Arc<str>, Peer>,
     proxy: Option<Target>,
     coap: Option<Caller>,
+    streams: Streams,
     /// How long a connection may take to be made.
     patience: Duration,
     idle: Mutex<BTreeMap<Arc<str>, Idle>>,
@@ -48,7 +50,8 @@ impl Deliverer {
     pub(super) fn new(config: &Config, coap: Option<Caller>) -> Self {
         let (nodes, proxy) = (config.nodes.clone(), config.proxy.clone());
         let patience = config.settings.attempt_timeout;
-        Self { nodes, proxy, coap, patience, idle: Mutex::default() }
+        let streams = Streams::default();
+        Self { nodes, proxy, coap, streams, patience, idle: Mutex::default() }
     }
 
     /// Gives something to a node; what came of it.
@@ -74,6 +77,10 @@ impl Deliverer {
                 let content = (peer.form, bytes.into());
                 let how = (is_confirmable(parcel), within);
                 return coap.deliver(node, *address, path, content, how).await;
+            }
+            (Way::CoapTcp(address), _) => {
+                let content = (peer.form, bytes.into());
+                return self.streams.deliver(node, *address, path, content, within).await;
             }
             (Way::Coap(_), None) => return Sent::Failed("this node has no CoAP".to_owned()),
         };
@@ -134,18 +141,7 @@ impl Deliverer {
         path: &str,
         bytes: Bytes,
     ) -> Result<Request<Full<Bytes>>, String> {
-        let target = url.join(path);
-        // RFC 9112 §3.2.2: a proxy gets the whole URL.
-        let uri = match self.proxy {
-            Some(_) => target.to_string(),
-            None => target.path().to_owned(),
-        };
-        let media_type = HeaderValue::from_static(form.media_type());
-        Request::post(uri)
-            .header(HOST, target.authority())
-            .header(CONTENT_TYPE, media_type)
-            .body(Full::new(bytes))
-            .map_err(|error| format!("no request can be made: {error}"))
+        post(url, self.proxy.is_some(), form, path, bytes)
     }
 
     async fn finish(
@@ -167,6 +163,25 @@ impl Deliverer {
         };
         outcome(node, status, named.as_deref(), &line)
     }
+}
+
+/// A request that gives bytes to a node.
+pub(super) fn post(
+    url: &Target,
+    is_proxied: bool,
+    form: Form,
+    path: &str,
+    bytes: Bytes,
+) -> Result<Request<Full<Bytes>>, String> {
+    let target = url.join(path);
+    // RFC 9112 §3.2.2: a proxy gets the whole URL.
+    let uri = if is_proxied { target.to_string() } else { target.path().to_owned() };
+    let media_type = HeaderValue::from_static(form.media_type());
+    Request::post(uri)
+        .header(HOST, target.authority())
+        .header(CONTENT_TYPE, media_type)
+        .body(Full::new(bytes))
+        .map_err(|error| format!("no request can be made: {error}"))
 }
 
 fn late(within: Duration) -> String {

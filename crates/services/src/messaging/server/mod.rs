@@ -9,6 +9,7 @@ mod http;
 mod owner;
 mod patient;
 mod route;
+mod sizes;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use tokio::task::JoinSet;
 use super::config::Config;
 use crate::Error;
 use owner::{Handle, Owner};
+pub use sizes::{Size, short_message, sizes};
 
 /// Most connections to a listener at once; more wait in its queue.
 const MAX_CONNECTIONS: usize = 1024;
@@ -56,6 +58,7 @@ pub struct Server {
     handle: Handle,
     listeners: Vec<(TcpListener, SocketAddr, Face)>,
     coap: Option<(coap::Face, SocketAddr)>,
+    coap_tcp: Option<(TcpListener, SocketAddr)>,
     /// Most connections to each listener.
     max_connections: usize,
 }
@@ -75,13 +78,12 @@ impl Server {
         }
         let mut listeners = Vec::new();
         for (address, face) in wanted {
-            let refused = |error: std::io::Error| {
-                let remedy = "choose another address or port (0: any)";
-                Error::Caller(format!("cannot listen on {address}: {error}; {remedy}"))
-            };
-            let listener = TcpListener::bind(address).await.map_err(refused)?;
-            let address = listener.local_addr().map_err(refused)?;
+            let (listener, address) = listen(address).await?;
             listeners.push((listener, address, face));
+        }
+        let mut coap_tcp = None;
+        if let Some(address) = config.coap_tcp {
+            coap_tcp = Some(listen(address).await?);
         }
         let (mut coap, mut caller) = (None, None);
         if let Some(address) = config.coap {
@@ -89,14 +91,18 @@ impl Server {
             (coap, caller) = (Some((face, address)), Some(way));
         }
         let (owner, handle) = Owner::open(config, caller)?;
-        Ok(Self { owner, handle, listeners, coap, max_connections: MAX_CONNECTIONS })
+        let max_connections = MAX_CONNECTIONS;
+        Ok(Self { owner, handle, listeners, coap, coap_tcp, max_connections })
     }
 
-    /// Where it listens: for clients first, then for nodes, over CoAP last.
+    /// Where it listens: for clients first, then for nodes, over CoAP last, that of TCP behind that
+    /// of UDP.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         let listeners = self.listeners.iter().map(|(_, address, _)| *address);
-        listeners.chain(self.coap.as_ref().map(|(_, address)| *address)).collect()
+        let coap = self.coap.as_ref().map(|(_, address)| *address);
+        let coap_tcp = self.coap_tcp.as_ref().map(|(_, address)| *address);
+        listeners.chain(coap).chain(coap_tcp).collect()
     }
 
     /// Serves until `stop` ends, then lets exchanges under way finish for a while and waits for the
@@ -114,6 +120,9 @@ impl Server {
         if let Some((face, _)) = self.coap {
             accepting.spawn(face.run(self.handle.clone(), watcher.clone()));
         }
+        if let Some((listener, _)) = self.coap_tcp {
+            accepting.spawn(coap::stream::serve(listener, self.handle.clone(), watcher.clone()));
+        }
         drop((self.handle, watcher));
         stop.await;
         let _ = stopping.send(true);
@@ -125,6 +134,16 @@ impl Server {
         // All that was accepted is on the disk: nothing was answered before.
         let _ = owner.await;
     }
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
+    let refused = |error: std::io::Error| {
+        let remedy = "choose another address or port (0: any)";
+        Error::Caller(format!("cannot listen on {address}: {error}; {remedy}"))
+    };
+    let listener = TcpListener::bind(address).await.map_err(refused)?;
+    let address = listener.local_addr().map_err(refused)?;
+    Ok((listener, address))
 }
 
 async fn accept(

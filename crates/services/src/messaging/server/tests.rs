@@ -54,6 +54,7 @@ fn config(node: &str, store: &Scratch, port: u16, peers: &[(&str, u16, Form)]) -
         listen: SocketAddr::from(([127, 0, 0, 1], port)),
         peers: None,
         coap: None,
+        coap_tcp: None,
         store: store.0.join(node),
         proxy: None,
         nodes,
@@ -206,28 +207,73 @@ async fn a_message_goes_over_coap_in_each_form() {
         let mut of_a = config("a", &store, 0, &[]);
         of_a.coap = Some(own);
         of_a.nodes.insert("b".into(), Peer { way: Way::Coap(peer), form });
-        of_a.settings.routes.insert("b".into(), "b".into());
-        of_a.settings.routes.insert("z".into(), "b".into());
-        let a = start(of_a).await;
-        // The longest text goes in blocks.
-        for text in ["Contact".to_owned(), "<".repeat(32 * 1024)] {
-            let draft = format!(r#"{{"addressees":["b"],"text":"{text}"}}"#);
-            let id = a.post("/messages", &draft).await.json()["id"].as_str().unwrap().to_owned();
-            let is_there = |status: &Value| status["recipients"]["b"]["stage"] == "delivered";
+        messages_go(of_a, b, form).await;
+    }
+}
+
+#[tokio::test]
+async fn a_message_goes_over_coap_and_tcp_in_each_form() {
+    for form in Form::ALL {
+        let store = scratch(&format!("coap-tcp-{}", form.name()));
+        let peer = SocketAddr::from(([127, 0, 0, 1], free_port().await));
+        let mut of_b = config("b", &store, 0, &[]);
+        of_b.coap_tcp = Some(peer);
+        let b = start(of_b).await;
+        let mut of_a = config("a", &store, 0, &[]);
+        of_a.nodes.insert("b".into(), Peer { way: Way::CoapTcp(peer), form });
+        messages_go(of_a, b, form).await;
+    }
+}
+
+/// A node that is not there at first gets its message once it is; one that restarts is dialled
+/// again.
+#[tokio::test]
+async fn a_node_that_comes_back_is_dialled_again() {
+    let store = scratch("coap-tcp-again");
+    let peer = SocketAddr::from(([127, 0, 0, 1], free_port().await));
+    let mut of_a = config("a", &store, 0, &[]);
+    of_a.nodes.insert("b".into(), Peer { way: Way::CoapTcp(peer), form: Form::Cbor });
+    of_a.settings.routes.insert("b".into(), "b".into());
+    let a = start(of_a).await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let given = a.post("/messages", r#"{"addressees":["b"],"text":"x"}"#).await;
+        ids.push(given.json()["id"].as_str().unwrap().to_owned());
+        let mut of_b = config("b", &store, 0, &[]);
+        of_b.coap_tcp = Some(peer);
+        let b = start(of_b).await;
+        let is_there = |status: &Value| status["recipients"]["b"]["stage"] == "delivered";
+        for id in &ids {
             a.until(&format!("/outbox/{id}"), is_there).await;
-            let got = b.get(&format!("/inbox/{id}")).await.json();
-            assert!(got["text"] == *text, "{}", form.name());
         }
-        // b knows no z, and says so.
-        let lost = a.post("/messages", r#"{"addressees":["z"],"text":"x"}"#).await;
-        let id = lost.json()["id"].as_str().unwrap().to_owned();
-        let is_lost = |status: &Value| status["recipients"]["z"]["stage"] == "failed";
-        let status = a.until(&format!("/outbox/{id}"), is_lost).await;
-        let reason = status["recipients"]["z"]["reason"].as_str().unwrap();
-        assert!(reason.contains("addressee 'z' does not exist at node 'b'"), "{reason}");
-        a.end().await;
         b.end().await;
     }
+    a.end().await;
+}
+
+/// From a to b, of any length; and to z, which b does not know.
+async fn messages_go(mut of_a: Config, b: Node, form: Form) {
+    of_a.settings.routes.insert("b".into(), "b".into());
+    of_a.settings.routes.insert("z".into(), "b".into());
+    let a = start(of_a).await;
+    // The longest text goes in blocks over UDP.
+    for text in ["Contact".to_owned(), "<".repeat(32 * 1024)] {
+        let draft = format!(r#"{{"addressees":["b"],"text":"{text}"}}"#);
+        let id = a.post("/messages", &draft).await.json()["id"].as_str().unwrap().to_owned();
+        let is_there = |status: &Value| status["recipients"]["b"]["stage"] == "delivered";
+        a.until(&format!("/outbox/{id}"), is_there).await;
+        let got = b.get(&format!("/inbox/{id}")).await.json();
+        assert!(got["text"] == *text, "{}", form.name());
+    }
+    // b knows no z, and says so.
+    let lost = a.post("/messages", r#"{"addressees":["z"],"text":"x"}"#).await;
+    let id = lost.json()["id"].as_str().unwrap().to_owned();
+    let is_lost = |status: &Value| status["recipients"]["z"]["stage"] == "failed";
+    let status = a.until(&format!("/outbox/{id}"), is_lost).await;
+    let reason = status["recipients"]["z"]["reason"].as_str().unwrap();
+    assert!(reason.contains("addressee 'z' does not exist at node 'b'"), "{reason}");
+    a.end().await;
+    b.end().await;
 }
 
 #[tokio::test]
