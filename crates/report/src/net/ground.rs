@@ -122,11 +122,11 @@ fn shade(svg: &mut Svg, view: &View, samples: &Samples, (least_m, most_m): (f64,
         // From 0.76 to 1.06 of the tint.
         let share = 0.76 + 0.30 * (index % SHADES) as f64 / (SHADES - 1) as f64;
         let [red, green, blue] = [red, green, blue].map(|part| (part * share).min(255.0));
-        let _ = write!(style, "svg .r{index} {{ stroke: rgb({red:.0},{green:.0},{blue:.0}); }}\n");
+        let _ = writeln!(style, "svg .r{index} {{ stroke: rgb({red:.0},{green:.0},{blue:.0}); }}");
         svg.path(&format!("relief r{index}"), steps, "");
     }
     let width = STEP + 0.6;
-    let _ = write!(style, "svg .relief {{ fill: none; stroke-width: {width}; }}\n");
+    let _ = writeln!(style, "svg .relief {{ fill: none; stroke-width: {width}; }}");
     svg.style(&style);
 }
 

@@ -76,7 +76,8 @@ impl<'a> Plot<'a> {
         }
         svg.line("axis", (LEFT, lower), (RIGHT, lower));
         let share = |counts: &HopCounts| counts.connected() as f64 / counts.pairs.max(1) as f64;
-        let curves: [(&str, &dyn Fn(&HopCounts) -> f64, &str); 3] = [
+        type Height<'a> = &'a dyn Fn(&HopCounts) -> f64;
+        let curves: [(&str, Height<'_>, &str); 3] = [
             ("share", &|counts| lower - share(counts) * HEIGHT, "pairs connected (top: all)"),
             ("most", &|counts| scale.at(counts.max() as f64), "most hops"),
             ("mean", &|counts| scale.at(counts.mean()), "mean hops"),

@@ -284,11 +284,9 @@ impl Reading<'_, '_, '_> {
             let replayed = self.replayed(item.as_ref());
             return PathLoss::Replayed(replayed.unwrap_or_default());
         }
-        if model.wants_profile() && !self.has_ground {
-            if let Some(item) = item {
-                let what = format!("\"{word}\" asks for heights of the ground");
-                item.refuse(what, "; give [ground], or another path_loss");
-            }
+        if let Some(item) = item.filter(|_| model.wants_profile() && !self.has_ground) {
+            let what = format!("\"{word}\" asks for heights of the ground");
+            item.refuse(what, "; give [ground], or another path_loss");
         }
         for node in self.members.iter().filter(|node| node.track.is_none() && !node.is_placed) {
             let what = format!("node {} has no place", node.name);
