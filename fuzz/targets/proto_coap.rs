@@ -3,6 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use proto::coap::transfer::q_block::missing;
 use proto::coap::uri::{Uri, Via};
 use proto::coap::{Block, Datagram, Header, Message, Writer, framed, option};
 
@@ -40,6 +41,9 @@ fuzz_target!(|data: &[u8]| {
         let _ = framed::Capabilities::default().observe(&message);
     }
     let _ = framed::decode_websocket(data);
+    if let Some(numbers) = missing::decode(data) {
+        assert_eq!(missing::decode(&missing::encode(&numbers)), Some(numbers));
+    }
     if let Ok(text) = std::str::from_utf8(data)
         && let Ok(uri) = Uri::parse(text)
     {

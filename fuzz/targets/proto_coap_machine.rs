@@ -22,6 +22,12 @@ fuzz_target!(|data: &[u8]| {
         rate_bps: (first & 2 != 0).then_some(9600),
     };
     let mut endpoint = Transfers::<u8>::new(&settings);
+    if first & 4 != 0 {
+        endpoint = endpoint.answering_q_block([3, 4]);
+    }
+    if first & 8 != 0 {
+        endpoint = endpoint.offering_q_block([5, 6]);
+    }
     let mut now = Duration::ZERO;
     let mut open = BTreeSet::new();
     let mut sent: Vec<Bytes> = Vec::new();
@@ -33,7 +39,7 @@ fuzz_target!(|data: &[u8]| {
         let observes = with & 0x20 != 0;
         let payload = if what & 0x80 != 0 { vec![with; 3000] } else { bytes.to_vec() };
         let mut content = Content::new(Code(what >> 3)).with_payload(payload);
-        if observes {
+        if observes && first & 8 == 0 {
             content.push_uint(option::OBSERVE, 0);
         }
         let input = match what % 8 {

@@ -37,6 +37,7 @@ Examples:
   longwire coap get coap://192.0.2.1/temperature -v
   longwire coap put coap://[2001:db8::1]/light --payload on --content-format text
   longwire coap post coap://192.0.2.1/log --file report.cbor --content-format cbor
+  longwire coap put coap://192.0.2.1/map --file map.png --q-block
   longwire coap observe coap://192.0.2.1/time --count 5 --json
   longwire coap discover coap://192.0.2.1
   longwire coap discover coap://224.0.1.187 --gather '10 s'
@@ -132,6 +133,11 @@ struct Common {
     /// goes in a message as the server takes.
     #[arg(long, value_name = "BYTES")]
     block_size: Option<usize>,
+    /// Bodies over a block go in sets that are not confirmed block by block (RFC 9177), where the
+    /// server knows these: it is asked first. Over UDP and DTLS; what is lost is asked for, and a
+    /// set takes a round trip.
+    #[arg(long)]
+    q_block: bool,
     /// The proxy to ask, `coap://HOST[:PORT]` or one of the other schemes.
     #[arg(long, value_name = "URL")]
     proxy: Option<String>,
@@ -258,6 +264,7 @@ impl Common {
             if_none_match: self.if_none_match,
             is_confirmable: !self.non,
             block_bytes: self.block_size,
+            q_block: self.q_block,
             oscore: self.oscore,
             psk: self.psk_identity.zip(self.psk),
             ..Ask::default()

@@ -61,7 +61,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     coap_oscore: Vec<PathBuf>,
     /// A group that the listener of --coap belongs to, such as 224.0.1.187 or ff05::fd, All CoAP
-    /// Nodes (RFC 7252 §12.8): who asks it for links is answered. May be given several times.
+    /// Nodes (RFC 7252 §12.8): who asks it for links is answered. Behind % the interface that it is
+    /// heard on, ff02::fd%eth0. May be given several times.
     #[arg(long, value_name = "ADDRESS")]
     coap_multicast: Vec<String>,
     /// Address for clients of CoAP over DTLS with pre-shared keys, usually at port 5684.

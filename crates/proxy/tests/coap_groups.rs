@@ -23,7 +23,11 @@ const ON: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const LEISURE: Duration = Duration::from_secs(5);
 
 async fn member() -> (SocketAddr, JoinHandle<()>) {
-    let settings = format!("coap = '127.0.0.1:0'\ncoap_multicast = ['{GROUP}']\n");
+    member_of(GROUP).await
+}
+
+async fn member_of(group: &str) -> (SocketAddr, JoinHandle<()>) {
+    let settings = format!("coap = '127.0.0.1:0'\ncoap_multicast = ['{group}']\n");
     let gateway = Gateway::bind(gateway_config(&settings)).await.unwrap();
     let coap = gateway.coap_addr().unwrap();
     let run = gateway.run(std::future::pending(), std::future::pending());
@@ -79,4 +83,20 @@ async fn what_else_a_group_is_asked_for_has_no_answer() {
     }
     assert_eq!(origin.seen.lock().unwrap().len(), 0);
     task.abort();
+}
+
+/// The interface may be named; one that there is not is said at once.
+#[tokio::test]
+async fn a_group_is_heard_on_the_interface_that_is_named() {
+    let (coap, task) = member_of(&format!("{GROUP}%lo")).await;
+    let url = format!("coap://{GROUP}:{}/.well-known/core", coap.port());
+    let asked = Gathering::begin(&Ask { url, ..Ask::default() }, Some(ON)).await.unwrap();
+    let mut gathering = asked.expect("it is a group");
+    let next = tokio::time::timeout(LEISURE + Duration::from_secs(3), gathering.next());
+    let (from, _) = next.await.expect("no answer").unwrap();
+    assert_eq!(from, coap);
+    task.abort();
+    let settings = format!("coap = '127.0.0.1:0'\ncoap_multicast = ['{GROUP}%nothing-there']\n");
+    let error = Gateway::bind(gateway_config(&settings)).await.err().expect("no such interface");
+    assert!(error.to_string().contains("'nothing-there'"), "{error}");
 }

@@ -136,9 +136,11 @@ pub fn slice_within(body: &Bytes, asked: Block, max_bytes: usize) -> Option<(Blo
 /// also a body that is not in blocks.
 #[must_use]
 pub fn key_of(request: &Content) -> Vec<u8> {
-    const BESIDE: [option::Number; 6] = [
+    const BESIDE: [option::Number; 8] = [
         option::BLOCK1,
         option::BLOCK2,
+        option::Q_BLOCK1,
+        option::Q_BLOCK2,
         option::OBSERVE,
         option::SIZE1,
         option::SIZE2,
@@ -154,7 +156,9 @@ pub fn key_of(request: &Content) -> Vec<u8> {
         }
     }
     // RFC 8132 §2.1: what FETCH asks for is in its body; that of one in blocks has a Request-Tag.
-    if request.code == Code::FETCH && request.first(option::BLOCK1).is_none() {
+    let is_block =
+        [option::BLOCK1, option::Q_BLOCK1].into_iter().any(|it| request.first(it).is_some());
+    if request.code == Code::FETCH && !is_block {
         key.extend_from_slice(&request.payload);
     }
     key

@@ -13,6 +13,9 @@ pub const JSON: u16 = 50;
 /// `application/cbor`.
 pub const CBOR: u16 = 60;
 
+/// RFC 9177 §12.3.
+pub const MISSING_BLOCKS: u16 = 272;
+
 /// A format, its media type, and its content coding if it has one.
 type Row = (u16, &'static str, Option<&'static str>);
 

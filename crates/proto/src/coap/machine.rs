@@ -22,6 +22,7 @@ use bytes::Bytes;
 use super::chance::For;
 use super::{Code, Content, Datagram, Kind, Token, option};
 use client::Call;
+pub(super) use client::is_missing_blocks;
 use common::Common;
 use peers::Entered;
 use server::{Exchange, Observation};
@@ -67,6 +68,9 @@ pub struct Endpoint<P> {
     /// Requests that OSCORE protects for this endpoint are not challenged here: who verifies them
     /// does so, within what is protected.
     pub(super) leaves_protected: bool,
+    /// Whether the options of RFC 9177 are understood above: in requests, and in answers.
+    pub(super) takes_q_block: bool,
+    pub(super) offers_q_block: bool,
 }
 
 impl<P: Address> Endpoint<P> {
@@ -83,6 +87,8 @@ impl<P: Address> Endpoint<P> {
             observers: BTreeMap::new(),
             announced_wake_at: None,
             leaves_protected: false,
+            takes_q_block: false,
+            offers_q_block: false,
         }
     }
 
@@ -126,6 +132,13 @@ impl<P: Address> Endpoint<P> {
             Input::Request { request, peer, content, is_confirmable } => {
                 self.call(request, Call::new(peer, content, is_confirmable));
             }
+            Input::Unpaced { request, peer, content } => {
+                self.call(request, Call::unpaced(peer, content));
+            }
+            Input::Further { exchange, content } => {
+                server::respond_in_part(self, exchange, &content);
+            }
+            Input::Drop { exchange } => server::leave_unanswered(self, exchange),
             Input::Ping { request, peer } => self.call(request, Call::ping(peer)),
             Input::Respond { exchange, content } => self.respond(exchange, content),
             Input::Challenge { exchange } => match self.exchanges.get(&exchange) {
@@ -243,6 +256,17 @@ pub(super) fn round_trip<P: Address>(endpoint: &Endpoint<P>, peer: P) -> Option<
 /// Whether the peer is known to have a request of ours, or it is not open.
 pub(super) fn is_delivered<P>(endpoint: &Endpoint<P>, request: u64) -> bool {
     endpoint.calls.get(&request).is_none_or(Call::is_delivered)
+}
+
+/// Whether a peer's request was confirmable; not where it is not open.
+pub(super) fn is_confirmable<P>(endpoint: &Endpoint<P>, exchange: u64) -> bool {
+    let kind = endpoint.exchanges.get(&exchange).map(|exchange| exchange.kind);
+    kind == Some(Kind::Confirmable)
+}
+
+/// When all that was sent so far has left, as far as the rate of the link is known.
+pub(super) fn left_at<P: Address>(endpoint: &Endpoint<P>) -> Duration {
+    endpoint.common.link.free_at().max(endpoint.common.now)
 }
 
 /// How long a response is fresh (RFC 7252 §5.10.5).

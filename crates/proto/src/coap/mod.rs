@@ -13,7 +13,8 @@
 //! - [`Content`] is a message of its own.
 //! - [`Assembly`] and [`slice()`] put bodies together from blocks and cut them.
 //! - [`machine`] is an endpoint over datagrams: reliable messages, both roles, observations.
-//! - [`transfer`] is such an endpoint for bodies of any size, whose messages [`guard`] protects.
+//! - [`transfer`] is such an endpoint for bodies of any size, whose messages [`guard`] protects; by
+//!   RFC 7959, and by RFC 9177 where both ends know it.
 //! - [`stream`] is a connection over a reliable transport, for bodies of any size (RFC 8323).
 //!
 //! ```

@@ -1,10 +1,12 @@
 //! An endpoint whose requests and responses have bodies of any size: what does not fit into a
 //! datagram goes in blocks (RFC 7959), with ETag and Request-Tag (RFC 9175).
 //!
-//! Inputs and outputs are those of [`super::machine`], with whole bodies in them.
+//! Inputs and outputs are those of [`super::machine`], with whole bodies in them. With [`q_block`]
+//! bodies also go in blocks that are not confirmed one by one.
 
 mod client;
 mod medium;
+pub mod q_block;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -43,9 +45,13 @@ impl<P> Default for Queues<P> {
 pub struct Transfers<P> {
     endpoint: Endpoint<P>,
     guard: Guard<P>,
+    is_guarded: bool,
     now: Duration,
     client: Client<P>,
     server: Server<P>,
+    /// Where bodies may also go by RFC 9177, in each role.
+    q_client: Option<q_block::Client<P>>,
+    q_server: Option<q_block::Server<P>>,
     /// Bounded by what one input can do.
     queues: Queues<P>,
     endpoint_wakes_at: Option<Duration>,
@@ -59,18 +65,46 @@ impl<P: Address> Transfers<P> {
         Self {
             endpoint: Endpoint::new(settings),
             guard: Guard::none(),
+            is_guarded: false,
             now: Duration::ZERO,
             client: Client::new(settings.seed),
             server: Server::new(settings.seed),
+            q_client: None,
+            q_server: None,
             queues: Queues::default(),
             endpoint_wakes_at: None,
             announced_wake_at: None,
         }
     }
 
-    /// The same, with messages that are protected.
+    /// The same, where peers that ask with Q-Block1 and Q-Block2 (RFC 9177) are answered so.
+    /// `seed` is unforeseeable, and another one for each run. Without effect behind
+    /// [`Transfers::with_guard`].
+    #[must_use]
+    pub fn answering_q_block(mut self, seed: [u64; 2]) -> Self {
+        if !self.is_guarded {
+            self.endpoint.takes_q_block = true;
+            self.q_server = Some(q_block::Server::new(seed));
+        }
+        self
+    }
+
+    /// The same, whose requests go with Q-Block1 and Q-Block2 (RFC 9177) to servers that know them.
+    /// `seed` and guard as in [`Transfers::answering_q_block`].
+    #[must_use]
+    pub fn offering_q_block(mut self, seed: [u64; 2]) -> Self {
+        if !self.is_guarded {
+            self.endpoint.offers_q_block = true;
+            self.q_client = Some(q_block::Client::new(seed));
+        }
+        self
+    }
+
+    /// The same, with messages that are protected; these have blocks of RFC 7959 alone.
     #[must_use]
     pub fn with_guard(mut self, guard: Guard<P>) -> Self {
+        (self.is_guarded, self.q_client, self.q_server) = (true, None, None);
+        (self.endpoint.takes_q_block, self.endpoint.offers_q_block) = (false, false);
         if guard.is_server() {
             self.endpoint.leaves_protected = true;
         }
@@ -87,7 +121,7 @@ impl<P: Address> Transfers<P> {
     #[must_use]
     pub fn counts(&self) -> Counts {
         let (mut counts, (refused, challenged)) = (self.endpoint.counts(), self.guard.counts());
-        counts.refused += refused;
+        counts.refused += refused + self.q_server.as_ref().map_or(0, q_block::Server::refused);
         counts.challenged += challenged;
         counts
     }
@@ -107,6 +141,9 @@ impl<P: Address> Transfers<P> {
     /// Whether the peer is known to have a request of ours whole, or it is not open.
     #[must_use]
     pub fn is_delivered(&self, request: u64) -> bool {
+        if let Some(client) = self.q_client.as_ref().filter(|client| client.has(request)) {
+            return client.is_delivered(request);
+        }
         match self.client.sending(request) {
             Some(part) => machine::is_delivered(&self.endpoint, part),
             None => !self.client.is_uploading(request),
@@ -127,18 +164,43 @@ impl<P: Address> Transfers<P> {
         self.announced_wake_at = self.announced_wake_at.filter(wakes);
         self.endpoint_wakes_at = self.endpoint_wakes_at.filter(wakes);
         self.server.expire(self.now);
+        if let Some(server) = &mut self.q_server {
+            server.wake(self.now, &mut self.queues);
+        }
+        if let Some(client) = &mut self.q_client {
+            client.wake(self.now, &mut self.queues);
+        }
+        self.give(input);
+        self.drain();
+    }
+
+    /// An input of the caller's.
+    fn give(&mut self, input: Input<P>) {
         let queues = &mut self.queues;
         match input {
             Input::Request { request, peer, content, is_confirmable } => {
-                self.client.start(request, peer, content, is_confirmable, queues);
+                self.request((request, peer), content, is_confirmable);
             }
-            Input::Ping { request, peer } => self.client.ping(request, peer, queues),
-            Input::Cancel { request } => self.client.cancel(request, queues),
-            Input::Respond { exchange, content } => {
-                self.server.respond(self.now, exchange, content, queues);
-            }
+            Input::Ping { request, peer } => match &self.q_client {
+                // A number that is in use already is ignored.
+                Some(client) if client.has(request) => {}
+                _ => self.client.ping(request, peer, queues),
+            },
+            Input::Cancel { request } => match &mut self.q_client {
+                Some(client) if client.has(request) => client.cancel(request, queues),
+                _ => self.client.cancel(request, queues),
+            },
+            Input::Respond { exchange, content } => match &mut self.q_server {
+                Some(server) if server.has(exchange) => {
+                    server.respond(self.now, exchange, content, queues);
+                }
+                _ => self.server.respond(self.now, exchange, content, queues),
+            },
             Input::Challenge { exchange } => {
                 self.server.forget(exchange);
+                if let Some(server) = &mut self.q_server {
+                    server.forget(exchange);
+                }
                 queues.inputs.push_back(Input::Challenge { exchange });
             }
             Input::Notify { exchange, content } => {
@@ -146,7 +208,29 @@ impl<P: Address> Transfers<P> {
             }
             other => queues.inputs.push_back(other),
         }
-        while let Some(input) = self.queues.inputs.pop_front() {
+    }
+
+    fn request(&mut self, (request, peer): (u64, P), content: Content, is_confirmable: bool) {
+        let queues = &mut self.queues;
+        match &mut self.q_client {
+            // A number that is in use already is ignored by either.
+            Some(client) if client.has(request) => {}
+            Some(client) if !self.client.has(request) && client.admits(peer, &content) => {
+                client.start(self.now, (request, peer), (content, is_confirmable), queues);
+            }
+            _ => self.client.start(request, peer, content, is_confirmable, queues),
+        }
+    }
+
+    /// Gives the endpoint what waits for it, until there is nothing.
+    fn drain(&mut self) {
+        loop {
+            while let Some((request, peer, content, is_confirmable)) =
+                self.q_client.as_mut().and_then(q_block::Client::fallen)
+            {
+                self.client.start(request, peer, content, is_confirmable, &mut self.queues);
+            }
+            let Some(input) = self.queues.inputs.pop_front() else { break };
             let answered = match &input {
                 Input::Respond { exchange, .. } => Some(*exchange),
                 _ => None,
@@ -162,6 +246,13 @@ impl<P: Address> Transfers<P> {
                 self.unguard(output);
             }
         }
+        let left_at = machine::left_at(&self.endpoint).max(self.now);
+        if let Some(client) = &mut self.q_client {
+            client.rest(left_at);
+        }
+        if let Some(server) = &mut self.q_server {
+            server.rest(left_at);
+        }
     }
 
     /// The next thing to do; `None` when there is nothing until the next input.
@@ -169,7 +260,13 @@ impl<P: Address> Transfers<P> {
         if let Some(output) = self.queues.outputs.pop_front() {
             return Some(output);
         }
-        let wake_at = [self.endpoint_wakes_at, self.server.wakes_at()].into_iter().flatten().min();
+        let wakes_at = [
+            self.endpoint_wakes_at,
+            self.server.wakes_at(),
+            self.q_client.as_ref().and_then(q_block::Client::wakes_at),
+            self.q_server.as_ref().and_then(q_block::Server::wakes_at),
+        ];
+        let wake_at = wakes_at.into_iter().flatten().min();
         let wake_at = wake_at.filter(|at| self.announced_wake_at != Some(*at))?;
         self.announced_wake_at = Some(wake_at);
         Some(Output::WakeAt(wake_at))
@@ -205,6 +302,14 @@ impl<P: Address> Transfers<P> {
     /// A request of a peer, with the context that has protected it.
     fn requested(&mut self, exchange: u64, peer: P, content: Content, context: Option<usize>) {
         let endpoint = &self.endpoint;
+        if let Some(server) =
+            self.q_server.as_mut().filter(|_| q_block::Server::<P>::admits(&content))
+        {
+            server.make_room(|exchange| endpoint.is_open(exchange));
+            let is_confirmable = machine::is_confirmable(endpoint, exchange);
+            let request = (exchange, peer, is_confirmable);
+            return server.requested(self.now, request, content, &mut self.queues);
+        }
         self.server.make_room(|exchange| endpoint.is_open(exchange));
         let request = (exchange, peer, context);
         self.server.requested(self.now, request, content, &mut self.queues);
@@ -216,10 +321,18 @@ impl<P: Address> Transfers<P> {
             Output::Request { exchange, peer, content } => {
                 self.requested(exchange, peer, content, None);
             }
-            Output::Response { request, content, is_last } => {
-                self.client.answered(request, content, is_last, queues);
-            }
-            Output::Failed { request, reason } => self.client.failed(request, reason, queues),
+            Output::Response { request, content, is_last } => match &mut self.q_client {
+                Some(client) if q_block::is_part(request) => {
+                    client.answered(self.now, request, (content, is_last), queues);
+                }
+                _ => self.client.answered(request, content, is_last, queues),
+            },
+            Output::Failed { request, reason } => match &mut self.q_client {
+                Some(client) if q_block::is_part(request) => {
+                    client.failed((request, reason), self.now, queues);
+                }
+                _ => self.client.failed(request, reason, queues),
+            },
             Output::Suppressed { request } => {
                 let suppressed = |request| Output::Suppressed { request };
                 self.client.settle(request, suppressed, queues);

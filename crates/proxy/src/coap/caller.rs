@@ -259,13 +259,18 @@ impl Caller {
     }
 
     /// One on this socket, whose requests may be protected by OSCORE, or go over DTLS with an
-    /// identity and key.
+    /// identity and key. `offers_q_block`: and by RFC 9177 where a server knows it, which OSCORE
+    /// does without.
     pub(crate) fn start(
         socket: Socket,
         security: Option<Security>,
         psk: Option<&Pair>,
+        offers_q_block: bool,
     ) -> Result<Self, Error> {
         let mut endpoint = Endpoint::new(socket, true)?;
+        if offers_q_block {
+            endpoint = endpoint.offering_q_block()?;
+        }
         if let Some(security) = security {
             endpoint = endpoint.secured(security);
         }

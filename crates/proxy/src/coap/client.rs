@@ -54,6 +54,9 @@ pub struct Ask {
     pub is_confirmable: bool,
     /// Bytes of a block, both ways.
     pub block_bytes: Option<usize>,
+    /// Bodies go in blocks that are not confirmed one by one, where the server knows these
+    /// (RFC 9177).
+    pub q_block: bool,
     /// The security context that all is protected with (OSCORE).
     pub oscore: Option<PathBuf>,
     /// Identity and key for DTLS (`coaps`).
@@ -75,6 +78,7 @@ impl Default for Ask {
             observe: false,
             is_confirmable: true,
             block_bytes: None,
+            q_block: false,
             oscore: None,
             psk: None,
         }
@@ -141,6 +145,7 @@ impl Server {
         &self,
         mut security: Option<Security>,
         psk: Option<&keys::Pair>,
+        offers_q_block: bool,
     ) -> Result<(Caller, SocketAddr), Error> {
         let Self { scheme, host, port } = self;
         let failed = || Error::system(format!("cannot reach '{host}' port {port}"));
@@ -154,7 +159,7 @@ impl Server {
             let opened = match scheme {
                 Scheme::Coap | Scheme::Coaps => Socket::client(address)
                     .await
-                    .map(|socket| Caller::start(socket, security.take(), psk)),
+                    .map(|socket| Caller::start(socket, security.take(), psk, offers_q_block)),
                 _ => {
                     let stream = dial::open(*scheme, address, (host, *port)).await;
                     stream.map(|stream| Caller::over(stream, scheme.is_websocket()))
@@ -206,6 +211,17 @@ impl Ask {
                 "OSCORE goes over coap or coaps here, and this is {scheme}"
             )));
         }
+        let not_with = [
+            (server.is_stream(), server.scheme.name()),
+            (self.oscore.is_some(), "OSCORE"),
+            (self.observe, "observation, whose notifications have blocks of RFC 7959"),
+        ];
+        if let Some((_, what)) = not_with.iter().find(|(is_so, _)| *is_so && self.q_block) {
+            return Err(wrong(format!(
+                "blocks that are not confirmed (--q-block, RFC 9177) go over coap and coaps \
+                 alone, and not with {what}"
+            )));
+        }
         Ok((server, content))
     }
 
@@ -221,9 +237,12 @@ impl Ask {
         }
         // RFC 7252 §8.1: nothing that a reset or a session would have to follow.
         let is_plain = uri.scheme == Scheme::Coap && self.oscore.is_none() && self.psk.is_none();
+        // RFC 9177 §4.8.
+        let is_plain = is_plain && !self.q_block;
         let is_read = matches!(self.method, Code::GET | Code::FETCH) && !self.observe;
         if !is_plain || !is_read {
-            let what = "a group is only asked to be read, over coap, without OSCORE and DTLS";
+            let what = "a group is only asked to be read, over coap, without OSCORE, DTLS and \
+                        --q-block";
             return Err(wrong(format!("'{ip}' is a group: {what}")));
         }
         let mut content = Content::new(self.method).with_payload(self.payload.clone());
@@ -382,7 +401,7 @@ impl Client {
             Some(path) => Some(Security::client(ContextFile::read(path)?)?),
             None => None,
         };
-        let (caller, address) = server.open(security, psk.as_ref()).await?;
+        let (caller, address) = server.open(security, psk.as_ref(), ask.q_block).await?;
         let peer = Peer::server(address);
         Ok(Self { caller, peer, content, is_confirmable: ask.is_confirmable })
     }
@@ -509,6 +528,9 @@ mod tests {
             Ask { block_bytes: Some(8), ..ask("coap://a") },
             Ask { block_bytes: Some(100), ..ask("coap://a") },
             Ask { block_bytes: Some(2048), ..ask("coap://a") },
+            Ask { q_block: true, ..ask("coap+tcp://a") },
+            Ask { q_block: true, observe: true, ..ask("coap://a") },
+            Ask { q_block: true, oscore: Some("file".into()), ..ask("coap://a") },
         ] {
             assert!(matches!(bad.resolve(), Err(Error::Caller(_))), "{bad:?}");
         }

@@ -77,6 +77,20 @@ impl Endpoint {
         })
     }
 
+    /// The same, where who asks by RFC 9177 is answered so; to be said before all that protects.
+    pub(crate) fn answering_q_block(mut self) -> Result<Self, Error> {
+        let seed = [crate::random_instance()?, crate::random_instance()?];
+        self.transfers = self.transfers.answering_q_block(seed);
+        Ok(self)
+    }
+
+    /// The same, which asks by RFC 9177; to be said before all that protects.
+    pub(crate) fn offering_q_block(mut self) -> Result<Self, Error> {
+        let seed = [crate::random_instance()?, crate::random_instance()?];
+        self.transfers = self.transfers.offering_q_block(seed);
+        Ok(self)
+    }
+
     /// The same, with messages that OSCORE protects.
     pub(crate) fn secured(mut self, security: Security) -> Self {
         let Security { guard, stores } = security;

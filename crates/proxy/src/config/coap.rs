@@ -22,7 +22,17 @@ pub struct CoapListener {
     /// Whether who protects nothing is answered all the same.
     pub is_open: bool,
     /// Groups that it belongs to (RFC 7252 §12.8).
-    pub groups: Vec<IpAddr>,
+    pub groups: Vec<MulticastGroup>,
+}
+
+/// A group that a listener belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MulticastGroup {
+    /// Its address.
+    pub address: IpAddr,
+    /// The name of the interface on which it is heard; without, that which has the listener's
+    /// address, or which the kernel chooses.
+    pub interface: Option<String>,
 }
 
 /// A gateway's listener for clients of CoAP over DTLS.
@@ -92,11 +102,27 @@ fn upstream(text: &str) -> Result<Upstream, String> {
     }
 }
 
-/// An address that all hear who belong to a group.
-fn group(text: &str) -> Result<IpAddr, String> {
-    let group = text.parse().ok().filter(IpAddr::is_multicast);
-    let form = "one of a group, like '224.0.1.187', 'ff02::fd' or 'ff05::fd' (All CoAP Nodes)";
-    group.ok_or_else(|| format!("coap_multicast '{text}' is no address: {form}"))
+/// Longest name of an interface, in bytes.
+const MAX_INTERFACE_BYTES: usize = 15;
+
+/// An address that all hear who belong to a group, with an interface behind % if one is named.
+fn group(text: &str) -> Result<MulticastGroup, String> {
+    let form = "one of a group, like '224.0.1.187', 'ff02::fd' or 'ff05::fd' (All CoAP Nodes), or \
+                one on an interface, like 'ff02::fd%eth0'";
+    let wrong = || format!("coap_multicast '{text}' is no address: {form}");
+    let (address, interface) = match text.split_once('%') {
+        Some((address, interface)) => (address, Some(interface)),
+        None => (text, None),
+    };
+    let is_name = |name: &str| {
+        let is_plain = name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
+        is_plain && (1..=MAX_INTERFACE_BYTES).contains(&name.len())
+    };
+    let address = address.parse().ok().filter(IpAddr::is_multicast).ok_or_else(wrong)?;
+    match interface {
+        Some(name) if !is_name(name) => Err(wrong()),
+        interface => Ok(MulticastGroup { address, interface: interface.map(str::to_owned) }),
+    }
 }
 
 /// What the settings say of it.

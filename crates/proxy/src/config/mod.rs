@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use coap::{CoapListener, CoapsListener};
+pub use coap::{CoapListener, CoapsListener, MulticastGroup};
 pub use file::{
     EdgeSettings, GatewaySettings, LinkSettings, LogSettings, ServiceSettings, Settings,
 };

@@ -98,7 +98,7 @@ impl Listener {
         let groups = config
             .groups
             .iter()
-            .map(|group| Group::join(*group, &listener.socket, is_challenging(listener.local)));
+            .map(|group| Group::join(group, &listener.socket, is_challenging(listener.local)));
         let groups = groups.collect::<Result<_, _>>()?;
         Ok(Self { upstream: config.upstream.clone(), groups, ..listener })
     }
@@ -139,7 +139,8 @@ impl Listener {
         let socket = Socket::server(socket).map_err(Error::system("set up the socket of CoAP"))?;
         let is_secure = keys.is_some();
         // The cookie of DTLS has borne out the address.
-        let mut endpoint = Endpoint::new(socket, !is_secure && is_challenging(local))?;
+        let endpoint = Endpoint::new(socket, !is_secure && is_challenging(local))?;
+        let mut endpoint = endpoint.answering_q_block()?;
         if let Some(security) = security {
             endpoint = endpoint.secured(security);
         }
@@ -228,11 +229,15 @@ impl Application for Serving {
             let content = content.with_uint(option::MAX_AGE, RETRY_AFTER_S);
             return Some(Input::Respond { exchange, content });
         };
+        // What no origin is asked for takes neither a task nor a turn of this one.
+        let begun = match self.server.begin(from, &content) {
+            Ok(content) => return Some(Input::Respond { exchange, content }),
+            Err(begun) => begun,
+        };
         let (server, commands) = (Arc::clone(&self.server), self.commands.clone());
         let observes = observe::wants(&content).then(|| self.observers.shares(from)).flatten();
         let is_observing = observes.is_some();
-        let request = (exchange, from, content);
-        let task = tokio::spawn(respond(server, commands, (place, observes), request));
+        let task = tokio::spawn(respond(server, commands, (place, observes), (exchange, begun)));
         if is_observing {
             self.observers.began(exchange, task.abort_handle());
         }
@@ -255,14 +260,14 @@ impl Application for Serving {
     }
 }
 
-/// Answers a request, with its number and from whom it is.
+/// Answers a request, with its number.
 async fn respond(
     server: Arc<Server>,
     commands: mpsc::Sender<Command>,
     (place, observes): (SharePlace, Option<SharePlace>),
-    (exchange, from, content): (u64, IpAddr, Content),
+    (exchange, begun): (u64, Box<Begun>),
 ) {
-    match server.answer(from, content, observes.is_some()).await {
+    match server.carry_out(begun, observes.is_some()).await {
         Answer::Whole(content) => {
             let _ = commands.send(Command::Input(Input::Respond { exchange, content })).await;
         }
@@ -273,6 +278,15 @@ async fn respond(
             drop(observes);
         }
     }
+}
+
+/// A request for which an origin is to be asked.
+struct Begun {
+    code: Code,
+    asked: Box<Asked>,
+    client: ClientAt,
+    request: Request<AnyBody>,
+    access: Access,
 }
 
 /// What comes of a request.
@@ -322,34 +336,49 @@ impl Server {
         self.tags.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `observes`: there is a place for what goes on coming.
-    async fn answer(&self, from: IpAddr, content: Content, observes: bool) -> Answer {
-        let wanted = mapping::ask(&content, self.upstream.as_ref(), &self.tags());
+    /// The answer to a request, where no origin is asked for it.
+    fn begin(&self, from: IpAddr, content: &Content) -> Result<Content, Box<Begun>> {
+        let wanted = mapping::ask(content, self.upstream.as_ref(), &self.tags());
         let from = from.to_string();
-        let mut request = outline(&content, wanted.as_ref().ok());
+        let mut request = outline(content, wanted.as_ref().ok());
         let access = Access::begin(&self.metrics, Way::Coap, &from, &mut request);
-        let client = ClientAt::of(&from);
-        let code = content.code;
-        let result = match wanted {
-            Err(refusal) => Err(refusal),
+        match wanted {
+            Err(refusal) => Ok(self.refuse(&access, &refusal)),
             Ok(Wanted::Links(links)) => {
                 let body = Full::new(links.payload.clone());
-                drop(access.clone().answered(Response::new(body)));
-                Ok(Answer::Whole(links))
+                drop(access.answered(Response::new(body)));
+                Ok(links)
             }
             Ok(Wanted::Origin(asked)) => {
-                let forwarding = self.forward((code, observes), &asked, client, request, &access);
-                let late = || refuse(Code::GATEWAY_TIMEOUT, "the answer took too long");
-                let result = tokio::time::timeout(MAX_ANSWER_TIME, forwarding).await;
-                result.unwrap_or_else(|_| Err(late()))
+                let (code, client) = (content.code, ClientAt::of(&from));
+                Err(Box::new(Begun { code, asked, client, request, access }))
             }
-        };
-        result.unwrap_or_else(|refusal| {
-            let status = mapping::status_of(refusal.code).as_u16();
-            access.refused(status, error_of(refusal.code), &refusal.reason);
-            self.metrics.count_coap_refusal(&refusal.code.to_string());
-            Answer::Whole(refusal.content())
-        })
+        }
+    }
+
+    fn refuse(&self, access: &Access, refusal: &Refusal) -> Content {
+        let status = mapping::status_of(refusal.code).as_u16();
+        access.refused(status, error_of(refusal.code), &refusal.reason);
+        self.metrics.count_coap_refusal(&refusal.code.to_string());
+        refusal.content()
+    }
+
+    /// The answer to a request of who does not observe.
+    async fn answer(&self, from: IpAddr, content: Content) -> Content {
+        match self.begin(from, &content) {
+            Ok(content) => content,
+            Err(begun) => self.carry_out(begun, false).await.whole(),
+        }
+    }
+
+    /// `observes`: there is a place for what goes on coming.
+    async fn carry_out(&self, begun: Box<Begun>, observes: bool) -> Answer {
+        let Begun { code, asked, client, request, access } = *begun;
+        let forwarding = self.forward((code, observes), &asked, client, request, &access);
+        let late = || refuse(Code::GATEWAY_TIMEOUT, "the answer took too long");
+        let result = tokio::time::timeout(MAX_ANSWER_TIME, forwarding).await;
+        let result = result.unwrap_or_else(|_| Err(late()));
+        result.unwrap_or_else(|refusal| Answer::Whole(self.refuse(&access, &refusal)))
     }
 
     /// Asks the origin.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::peers::Purpose;
 use super::settings::*;
 use super::{Endpoint, Timer, is_newer, max_age};
-use crate::coap::{Code, Content, Datagram, Kind, Token, option};
+use crate::coap::{Code, Content, Datagram, Kind, Token, format, option};
 
 /// A request of ours that has no last answer yet.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(super) struct Call<P> {
     pub(super) token: Token,
     pub(super) is_confirmable: bool,
     is_ping: bool,
+    /// Whether it leaves at once; who sends it sees to the path.
+    is_unpaced: bool,
     /// The message id of the last transmission, by which a reset may name it.
     mid: Option<u16>,
     /// Whether the peer is known to have it.
@@ -34,6 +36,7 @@ impl<P> Call<P> {
             token: Token::EMPTY,
             is_confirmable,
             is_ping: false,
+            is_unpaced: false,
             mid: None,
             is_delivered: false,
             echoes: 0,
@@ -52,6 +55,20 @@ impl<P> Call<P> {
 
     pub(super) fn ping(peer: P) -> Self {
         Self { is_ping: true, ..Self::new(peer, Content::new(Code::EMPTY), true) }
+    }
+
+    pub(super) fn unpaced(peer: P, content: Content) -> Self {
+        Self { is_unpaced: true, ..Self::new(peer, content, false) }
+    }
+
+    /// Whether others follow this response to it: parts of a body, and what is said of one on its
+    /// way (RFC 9177 §4.3, §4.4).
+    fn goes_on_behind(&self, response: &Content) -> bool {
+        let has = |number| self.content.first(number).is_some();
+        let is_part = response.first(option::Q_BLOCK2).is_some()
+            || response.code == Code::CONTINUE
+            || is_missing_blocks(response);
+        (has(option::Q_BLOCK1) || has(option::Q_BLOCK2)) && is_part
     }
 
     fn purpose(&self, request: u64) -> Purpose {
@@ -93,8 +110,12 @@ impl<P: Address> Endpoint<P> {
             self.tokens.insert((peer, call.token), request);
         }
         let purpose = call.purpose(request);
+        let is_unpaced = call.is_unpaced;
         self.calls.insert(request, call);
-        self.enqueue(peer, purpose);
+        match is_unpaced {
+            true => send_unpaced(self, request),
+            false => self.enqueue(peer, purpose),
+        }
     }
 
     /// The first transmission of a request, or of its renewal, leaves.
@@ -209,6 +230,7 @@ impl<P: Address> Endpoint<P> {
         let is_protected = |call: &Call<P>| call.content.first(option::OSCORE).is_some();
         let known = match self.calls.get(&request).is_some_and(is_protected) {
             true => &WITH_OSCORE[..],
+            false if self.offers_q_block => &WITH_Q_BLOCK[..],
             false => &UNDERSTOOD[..],
         };
         let bad = option::find_bad_critical(datagram.message.options, known);
@@ -246,7 +268,16 @@ impl<P: Address> Endpoint<P> {
                 call.token = token;
             }
             self.common.timers.set(Timer::Answer(request), None);
-            return self.enqueue(peer, Purpose::Request(request));
+            return match self.calls.get(&request).is_some_and(|call| call.is_unpaced) {
+                true => send_unpaced(self, request),
+                false => self.enqueue(peer, Purpose::Request(request)),
+            };
+        }
+        if call.goes_on_behind(&content) {
+            let until = self.common.now + MAX_ANSWER_WAIT;
+            self.common.timers.set(Timer::Answer(request), Some(until));
+            self.common.outputs.push_back(Output::Response { request, content, is_last: false });
+            return;
         }
         let is_notification = content.first(option::OBSERVE).is_some() && content.code.is_success();
         if call.is_leaving && is_notification {
@@ -294,4 +325,20 @@ impl<P: Address> Endpoint<P> {
         }
         request.is_some()
     }
+}
+
+/// Sends a request that waits for no other.
+fn send_unpaced<P: Address>(it: &mut Endpoint<P>, request: u64) {
+    let Some(call) = it.calls.get(&request) else { return };
+    let (peer, token) = (call.peer, call.token);
+    match it.common.send_unconfirmed(peer, token, &call.content) {
+        Some(mid) => it.launched(request, mid, it.common.now),
+        None => it.fail(request, Reason::Misuse),
+    }
+}
+
+/// Whether a response says which blocks of a body are missing (RFC 9177 §5).
+pub(in crate::coap) fn is_missing_blocks(response: &Content) -> bool {
+    response.code == Code::REQUEST_ENTITY_INCOMPLETE
+        && response.uint(option::CONTENT_FORMAT) == Some(format::MISSING_BLOCKS.into())
 }

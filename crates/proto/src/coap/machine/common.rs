@@ -11,7 +11,7 @@ use super::sending::Link;
 use super::server::Exchange;
 use super::settings::*;
 use crate::coap::chance::{Chance, For};
-use crate::coap::{Code, Content, Datagram, Kind, Token, option};
+use crate::coap::{Code, Content, Datagram, Kind, Token, format, option};
 use crate::timers::Timers;
 
 /// Bytes of an Echo: seconds, and what only this endpoint can make of them and the peer.
@@ -123,9 +123,13 @@ impl<P: Address> Common<P> {
     pub(super) fn reject(&mut self, peer: P, datagram: &Datagram<'_>) {
         self.counts.unmatched += 1;
         let observes = datagram.message.options.first(option::OBSERVE).is_some();
+        // RFC 9177 §4.3: by this the server knows that nobody sends the rest of a body.
+        let is_asking = datagram.message.code == Code::REQUEST_ENTITY_INCOMPLETE
+            && datagram.message.options.uint(option::CONTENT_FORMAT)
+                == Some(format::MISSING_BLOCKS.into());
         match datagram.kind {
             Kind::Confirmable => self.reset(peer, datagram.mid, false),
-            Kind::NonConfirmable if observes => self.reset(peer, datagram.mid, false),
+            Kind::NonConfirmable if observes || is_asking => self.reset(peer, datagram.mid, false),
             _ => {}
         }
     }

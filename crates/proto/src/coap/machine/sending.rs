@@ -28,6 +28,11 @@ impl Link {
         self.rate_bps = rate_bps;
     }
 
+    /// When all that was given to it has left.
+    pub(super) fn free_at(&self) -> Duration {
+        self.free_at
+    }
+
     /// How long so many bytes take, with what is around them.
     pub(super) fn takes(&self, bytes: usize) -> Duration {
         let bits = (bytes + AROUND_DATAGRAM_BYTES) as f64 * 8.0;

@@ -123,7 +123,9 @@ impl<P: Address> Endpoint<P> {
         let has = |number| message.options.first(number).is_some();
         let is_for_proxy = has(option::PROXY_URI) || has(option::PROXY_SCHEME);
         // RFC 8613 §10: a proxy passes it on.
+        let is_quick = has(option::Q_BLOCK1) || has(option::Q_BLOCK2);
         let known = match self.leaves_protected || is_for_proxy {
+            _ if self.takes_q_block && is_quick => &WITH_Q_BLOCK[..],
             true => &WITH_OSCORE[..],
             false => &UNDERSTOOD[..],
         };
@@ -149,9 +151,14 @@ impl<P: Address> Endpoint<P> {
                 return Err(Some(Content::new(Code::BAD_REQUEST)));
             }
         };
+        // RFC 9177 §4.8: one answer of many datagrams from each of a group.
+        if is_quick && exchange.is_group {
+            self.common.counts.refused += 1;
+            return Err(None);
+        }
         // What changes something is not done for a forged address, nor is it done twice because of
-        // an answer that turns out to be too long for that.
-        let is_harmful = exchange.observes || !message.code.is_safe();
+        // an answer that turns out to be too long for that. Nor does one get many datagrams.
+        let is_harmful = exchange.observes || is_quick || !message.code.is_safe();
         let is_left = self.leaves_protected && !is_for_proxy && has(option::OSCORE);
         if is_harmful && !is_left && !self.common.is_trusted(exchange.peer) {
             return Err(Some(self.common.challenge(exchange.peer)));
@@ -218,9 +225,7 @@ impl<P: Address> Endpoint<P> {
             return self.respond_to_group(number, content);
         }
         if exchange.suppresses(content.code) && !is_observed {
-            if exchange.kind == Kind::Confirmable && !exchange.is_acknowledged {
-                self.acknowledge(number);
-            }
+            acknowledge_once(self, number);
             return drop(self.close(number));
         }
         let limit = exchange.request_bytes * MAX_AMPLIFICATION;
@@ -429,5 +434,35 @@ impl<P: Address> Endpoint<P> {
         } else if requests == 0 || !self.call_was_reset(peer, mid) {
             self.common.counts.unmatched += 1;
         }
+    }
+}
+
+/// A part of an answer, behind which others come.
+pub(super) fn respond_in_part<P: Address>(it: &mut Endpoint<P>, number: u64, content: &Content) {
+    let open = it.exchanges.get(&number).filter(|open| open.answer.is_none() && !open.is_group);
+    let Some(exchange) = open.filter(|open| it.common.is_trusted(open.peer)) else {
+        it.common.counts.misused += 1;
+        return;
+    };
+    let (peer, token) = (exchange.peer, exchange.token);
+    acknowledge_once(it, number);
+    let _ = it.common.send_unconfirmed(peer, token, content);
+    it.common.timers.set(Timer::Expire(number), Some(it.common.now + MAX_EXCHANGE_TIME));
+}
+
+/// A request that gets no answer, or no further part of one.
+pub(super) fn leave_unanswered<P: Address>(it: &mut Endpoint<P>, number: u64) {
+    acknowledge_once(it, number);
+    if it.close(number).is_none() {
+        it.common.counts.misused += 1;
+    }
+}
+
+/// Acknowledges a confirmable request, if that is still to be done.
+fn acknowledge_once<P: Address>(it: &mut Endpoint<P>, number: u64) {
+    let exchange = it.exchanges.get(&number);
+    if exchange.is_some_and(|open| open.kind == Kind::Confirmable && !open.is_acknowledged) {
+        it.common.timers.set(Timer::Acknowledge(number), None);
+        it.acknowledge(number);
     }
 }

@@ -94,12 +94,21 @@ pub const UNDERSTOOD: [option::Number; 11] = [
 ];
 
 /// The same with OSCORE, where a message may be protected.
-pub(super) const WITH_OSCORE: [option::Number; 12] = {
-    let mut all = [option::OSCORE; 12];
+pub(super) const WITH_OSCORE: [option::Number; 12] = with([option::OSCORE; 12]);
+
+/// The same with the options of RFC 9177, where they are used.
+pub(super) const WITH_Q_BLOCK: [option::Number; 13] = {
+    let mut all = with([option::Q_BLOCK1; 13]);
+    all[UNDERSTOOD.len()] = option::Q_BLOCK2;
+    all
+};
+
+/// These behind those that are understood.
+const fn with<const N: usize>(mut all: [option::Number; N]) -> [option::Number; N] {
     let (known, _) = all.split_at_mut(UNDERSTOOD.len());
     known.copy_from_slice(&UNDERSTOOD);
     all
-};
+}
 
 /// What stands for a peer: its address, or whatever the shell finds it by.
 pub trait Address: Copy + Ord + Hash + Debug {}
@@ -143,6 +152,31 @@ pub enum Input<P> {
         content: Content,
         /// Whether it is repeated until the peer has it.
         is_confirmable: bool,
+    },
+    /// A request that is not confirmable and leaves at once, without waiting for others to the same
+    /// peer: who sends it sees to what the path bears (RFC 9177 §7.2). It ends as
+    /// [`Input::Request`] does.
+    Unpaced {
+        /// The caller's number for it.
+        request: u64,
+        /// To whom.
+        peer: P,
+        /// The request, at most a datagram.
+        content: Content,
+    },
+    /// A part of the answer to an [`Output::Request`], behind which others come: it leaves at once
+    /// and is not confirmable. To who has not shown that it has its address nothing is sent. An
+    /// exchange lasts for [`MAX_EXCHANGE_TIME`] behind its newest part.
+    Further {
+        /// The number of the request.
+        exchange: u64,
+        /// The part, at most a datagram.
+        content: Content,
+    },
+    /// A peer's request gets no answer, or no further part of one.
+    Drop {
+        /// The number of the request.
+        exchange: u64,
     },
     /// The answer to an [`Output::Request`]. With Observe (of any value) it agrees to what the
     /// request asked for: from then on there may be [`Input::Notify`], until [`Output::Ended`].

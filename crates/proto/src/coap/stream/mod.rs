@@ -253,7 +253,13 @@ impl Connection {
             }
             Inner::Notify { exchange, content } => messages.notify(exchange, content),
             // There is nothing of these over a reliable transport.
-            Inner::Datagram { .. } | Inner::Challenge { .. } | Inner::Rate(_) | Inner::Wake => {}
+            Inner::Datagram { .. }
+            | Inner::Challenge { .. }
+            | Inner::Unpaced { .. }
+            | Inner::Further { .. }
+            | Inner::Drop { .. }
+            | Inner::Rate(_)
+            | Inner::Wake => {}
         }
     }
 }

@@ -271,6 +271,10 @@ impl<P: Address> Client<P> {
         call.current.filter(|_| is_last)
     }
 
+    pub(in crate::coap) fn has(&self, request: u64) -> bool {
+        self.calls.contains_key(&request)
+    }
+
     /// Whether a request goes in blocks, and not all of it is there.
     pub(in crate::coap) fn is_uploading(&self, request: u64) -> bool {
         self.calls.get(&request).is_some_and(|call| matches!(call.phase, Phase::Upload(_)))

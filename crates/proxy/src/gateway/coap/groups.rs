@@ -1,6 +1,7 @@
 //! Groups that a listener belongs to (RFC 7252 §8): who asks all that hear one what they have gets
 //! an answer, and nothing else does: no error, nothing of an origin, nothing that is to be changed.
 
+use std::ffi::CString;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket as StdUdpSocket};
 use std::os::fd::AsFd as _;
@@ -9,11 +10,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use proto::coap::machine::{Endpoint, Input, Output, Settings};
 use proto::coap::{Code, Content};
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, InterfaceIndexOrAddress, Socket, Type};
 use tokio::net::UdpSocket;
 
 use crate::coap::http::{self as mapping, Wanted};
 use crate::coap::tags::Tags;
+use crate::config::MulticastGroup;
 use crate::{Error, random_instance};
 
 /// Longest datagram that is read: what asks for links is short.
@@ -32,16 +34,21 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Joins a group at the listener's port, on the interface that has the listener's address, or
-    /// where that is of none on the one that the kernel chooses.
+    /// Joins a group at the listener's port: on the interface that is named, or else on the one
+    /// that has the listener's address, or where that is of none on the kernel's choice.
     pub(super) fn join(
-        group: IpAddr,
+        group: &MulticastGroup,
         listener: &UdpSocket,
         is_challenging: bool,
     ) -> Result<Self, Error> {
-        let failed = || Error::system(format!("cannot join the group {group}"));
+        let MulticastGroup { address, interface } = group;
+        let failed = || match interface {
+            Some(name) => Error::system(format!("cannot join the group {address} on '{name}'")),
+            None => Error::system(format!("cannot join the group {address}")),
+        };
         let local = listener.local_addr().map_err(failed())?;
-        let hears = join(group, local).map_err(failed())?;
+        let index = interface.as_deref().map(index_of).transpose().map_err(failed())?;
+        let hears = join(*address, index, local).map_err(failed())?;
         let answers = listener.as_fd().try_clone_to_owned().map_err(failed())?;
         let seed = [random_instance()?, random_instance()?];
         let endpoint = Endpoint::new(&Settings { seed, is_challenging, rate_bps: None });
@@ -122,19 +129,32 @@ fn answer(content: &Content) -> Content {
     }
 }
 
+/// The number of an interface.
+fn index_of(name: &str) -> io::Result<u32> {
+    let name = CString::new(name)?;
+    // SAFETY: the pointer is to a string of ours that ends with 0 and outlives the call.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => Ok(index),
+    }
+}
+
 /// A socket that hears nothing but the group.
-fn join(group: IpAddr, local: SocketAddr) -> io::Result<UdpSocket> {
+fn join(group: IpAddr, on: Option<u32>, local: SocketAddr) -> io::Result<UdpSocket> {
     let at = SocketAddr::new(group, local.port());
     let socket = Socket::new(Domain::for_address(at), Type::DGRAM.nonblocking(), None)?;
     // Others on this host may belong to it too.
     socket.set_reuse_address(true)?;
     socket.bind(&at.into())?;
+    let or = |own| on.map_or(InterfaceIndexOrAddress::Address(own), InterfaceIndexOrAddress::Index);
     match (group, local.ip().to_canonical()) {
-        (IpAddr::V4(group), IpAddr::V4(on)) => socket.join_multicast_v4(&group, &on)?,
-        (IpAddr::V4(group), IpAddr::V6(on)) if on.is_unspecified() => {
-            socket.join_multicast_v4(&group, &Ipv4Addr::UNSPECIFIED)?;
+        (IpAddr::V4(group), IpAddr::V4(own)) => socket.join_multicast_v4_n(&group, &or(own))?,
+        (IpAddr::V4(group), IpAddr::V6(own)) if own.is_unspecified() => {
+            socket.join_multicast_v4_n(&group, &or(Ipv4Addr::UNSPECIFIED))?;
         }
-        (IpAddr::V6(group), IpAddr::V6(_)) => socket.join_multicast_v6(&group, 0)?,
+        (IpAddr::V6(group), IpAddr::V6(_)) => {
+            socket.join_multicast_v6(&group, on.unwrap_or(0))?;
+        }
         _ => {
             let what = "the listener has an address of the other version of IP";
             return Err(io::Error::new(ErrorKind::InvalidInput, what));

@@ -148,7 +148,7 @@ impl User for Client<'_> {
         let (from, commands) = (self.from, self.commands.clone());
         tokio::spawn(async move {
             let _place = place;
-            let content = server.answer(from, content, false).await.whole();
+            let content = server.answer(from, content).await;
             let answer = Command::Input(Input::Respond { exchange, content });
             // Who reads too slowly for it keeps no place: the connection has answered by then.
             let _ = tokio::time::timeout(MAX_ANSWER_TIME, commands.send(answer)).await;

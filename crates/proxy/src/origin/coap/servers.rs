@@ -76,8 +76,8 @@ impl Servers {
         };
         let socket = Socket::client(address).await;
         let socket = socket.map_err(|error| unreachable(error.to_string()))?;
-        let caller =
-            Caller::start(socket, None, None).map_err(|error| unreachable(error.to_string()))?;
+        let caller = Caller::start(socket, None, None, false)
+            .map_err(|error| unreachable(error.to_string()))?;
         let (now, caller) = (Instant::now(), Arc::new(caller));
         let mut entries = self.entries();
         // Somebody else may have been quicker.
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     async fn caller(address: SocketAddr) -> Arc<Caller> {
-        Arc::new(Caller::start(Socket::client(address).await.unwrap(), None, None).unwrap())
+        Arc::new(Caller::start(Socket::client(address).await.unwrap(), None, None, false).unwrap())
     }
 
     #[tokio::test]

@@ -1,5 +1,6 @@
 mod any;
 mod guarded;
+mod q_block;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -37,8 +38,9 @@ struct Pair {
     count: u64,
     /// Requests that the server's application saw.
     requests: Vec<(u64, Content)>,
-    /// Everything else.
+    /// Everything else, and when the last of it came.
     others: Vec<Output<u8>>,
+    ended_at: Duration,
     answer: fn(u64, &Content) -> Option<Content>,
 }
 
@@ -54,6 +56,7 @@ impl Pair {
             count: 0,
             requests: Vec::new(),
             others: Vec::new(),
+            ended_at: Duration::ZERO,
             answer,
         }
     }
@@ -80,7 +83,10 @@ impl Pair {
                     }
                 }
                 Output::WakeAt(at) => self.wake_at[end] = Some(at),
-                other => self.others.push(other),
+                other => {
+                    self.others.push(other);
+                    self.ended_at = self.now;
+                }
             }
         }
     }

@@ -1,0 +1,701 @@
+//! Requests of peers with RFC 9177: bodies that come in any order, responses that leave in sets.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::super::Queues;
+use super::gathered::Gathered;
+use super::outgoing::Outgoing;
+use super::{
+    MAX_NON_RETRANSMIT, MAX_PAYLOADS, NON_PARTIAL_TIMEOUT, NON_TIMEOUT, blocks_of, missing,
+    put_block, receive_timeout, set_of,
+};
+use crate::coap::chance::{Chance, For};
+use crate::coap::kept::{Bounds, Held, Kept};
+use crate::coap::machine::{Address, Input, MAX_EXCHANGES, Output, RETRY_AFTER_S};
+use crate::coap::{Block, Code, Content, MAX_NUM, Refusal, Uint, format, key_of, option};
+use crate::timers::Timers;
+
+/// Bodies of requests of which blocks are missing; of more what was longest unused goes.
+pub const MAX_GATHERED: usize = 64;
+/// Those of one peer.
+pub const MAX_GATHERED_PER_PEER: usize = 4;
+/// Bytes of all of them, with what a block takes beside.
+pub const MAX_GATHERED_BYTES: usize = 16 << 20;
+/// Responses of which sets are still to leave by themselves; of more only the first block leaves,
+/// and the peer asks for the others.
+pub const MAX_SENDINGS: usize = 64;
+/// Those to one peer.
+pub const MAX_SENDINGS_PER_PEER: usize = 4;
+/// Responses of which blocks may be asked for again, and requests that are whole.
+const MAX_KEPT: usize = 1024;
+const MAX_KEPT_PER_PEER: usize = 8;
+const MAX_KEPT_BYTES: usize = 32 << 20;
+
+type Key = Vec<u8>;
+
+/// What blocks of a response are asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Asked {
+    All,
+    /// The sets before this block have come, and the next may leave.
+    Behind(u32),
+    /// These, in order.
+    Blocks(Vec<u32>),
+}
+
+impl Asked {
+    /// What the options of a request say, with the size of blocks (RFC 9177 §4.4). `None`: what no
+    /// client may say.
+    fn of(content: &Content) -> Option<(Self, u8)> {
+        let all = content.all(option::Q_BLOCK2).map(|value| Block::decode(value, false));
+        let blocks = all.collect::<Result<Vec<_>, _>>().ok()?;
+        let first = blocks.first()?;
+        let is_ascending = blocks.is_sorted_by(|one, next| one.num < next.num);
+        if !is_ascending || blocks.iter().any(|block| block.szx != first.szx) {
+            return None;
+        }
+        let is_first_of_set = first.num.is_multiple_of(MAX_PAYLOADS);
+        let asked = match (first.num, first.more) {
+            (0, true) => Self::All,
+            (num, true) if is_first_of_set && blocks.len() == 1 => Self::Behind(num),
+            _ => {
+                let to = |block: &Block| match block.more {
+                    true => (set_of(block.num) + 1) * MAX_PAYLOADS,
+                    false => block.num + 1,
+                };
+                let each = blocks.iter().flat_map(|block| block.num..to(block));
+                // Each once, and no more than a set.
+                let each: BTreeSet<u32> = each.collect();
+                let most = usize::try_from(MAX_PAYLOADS).unwrap_or(usize::MAX);
+                Self::Blocks(each.into_iter().take(most).collect())
+            }
+        };
+        Some((asked, first.szx))
+    }
+}
+
+/// A request's body of which blocks are missing.
+#[derive(Debug)]
+struct Upload<P> {
+    peer: P,
+    key: Key,
+    /// The newest request that waits for an answer, by the endpoint's number.
+    exchange: Option<u64>,
+    gathered: Gathered,
+    /// Blocks up to which all was confirmed; sets that were asked about because a later one came;
+    /// times in a row that missing blocks were asked for in vain.
+    confirmed: u32,
+    asked_set: u32,
+    asks: u32,
+    used_at: Duration,
+}
+
+/// A response of which sets are still to leave.
+#[derive(Debug)]
+struct Sending<P> {
+    peer: P,
+    key: Key,
+    whole: Content,
+    szx: u8,
+    outgoing: Outgoing,
+}
+
+/// A response of which blocks may be asked for again.
+#[derive(Debug)]
+struct Served {
+    whole: Content,
+    /// How many blocks more.
+    left: u32,
+}
+
+impl Held for Served {
+    fn held_bytes(&self) -> usize {
+        self.whole.payload.len()
+    }
+}
+
+/// A request whose body is whole, and the response if there is one: so that a block that comes late
+/// begins nothing anew.
+#[derive(Debug)]
+struct Finished(Option<Content>);
+
+impl Held for Finished {
+    fn held_bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |response| response.payload.len())
+    }
+}
+
+/// What is known of a request that the application answers.
+#[derive(Debug)]
+struct Pending<P> {
+    peer: P,
+    key: Key,
+    szx: u8,
+    asked: Asked,
+    is_upload: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Upload(u64),
+    Sending(u64),
+}
+
+#[derive(Debug)]
+pub(in crate::coap::transfer) struct Server<P> {
+    /// By the endpoint's number; at most [`MAX_EXCHANGES`] that are open, see `make_room`.
+    pending: BTreeMap<u64, Pending<P>>,
+    /// By a number of their own; at most [`MAX_GATHERED`].
+    uploads: BTreeMap<u64, Upload<P>>,
+    last_upload: u64,
+    /// By the number of the request; at most [`MAX_SENDINGS`].
+    sendings: BTreeMap<u64, Sending<P>>,
+    served: Kept<P, Served>,
+    finished: Kept<P, Finished>,
+    timers: Timers<Due>,
+    /// Responses of which blocks have just been given to the endpoint.
+    pumped: Vec<u64>,
+    chance: Chance,
+    refused: u64,
+}
+
+impl<P: Address> Server<P> {
+    pub(in crate::coap::transfer) fn new([first, second]: [u64; 2]) -> Self {
+        let bounds = Bounds {
+            entries: MAX_KEPT,
+            entries_per_peer: MAX_KEPT_PER_PEER,
+            bytes: MAX_KEPT_BYTES,
+            lifetime: NON_PARTIAL_TIMEOUT,
+        };
+        Self {
+            pending: BTreeMap::new(),
+            uploads: BTreeMap::new(),
+            last_upload: 0,
+            sendings: BTreeMap::new(),
+            served: Kept::new(bounds),
+            finished: Kept::new(bounds),
+            timers: Timers::default(),
+            pumped: Vec::new(),
+            // Not the numbers of the transfers beside it.
+            chance: Chance::new([first, second ^ 1 << 63]),
+            refused: 0,
+        }
+    }
+
+    /// How many requests found no room, or asked for more than one may.
+    pub(in crate::coap::transfer) fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Whether a request is one for here.
+    pub(in crate::coap::transfer) fn admits(content: &Content) -> bool {
+        [option::Q_BLOCK1, option::Q_BLOCK2].into_iter().any(|it| content.first(it).is_some())
+    }
+
+    /// Whether a request is being answered here.
+    pub(in crate::coap::transfer) fn has(&self, exchange: u64) -> bool {
+        self.pending.contains_key(&exchange)
+    }
+
+    /// When there is something to do.
+    pub(in crate::coap::transfer) fn wakes_at(&self) -> Option<Duration> {
+        let all = [self.timers.next(), self.served.expires_at(), self.finished.expires_at()];
+        all.into_iter().flatten().min()
+    }
+
+    /// Forgets requests that the endpoint has given up.
+    pub(in crate::coap::transfer) fn make_room(&mut self, is_open: impl Fn(u64) -> bool) {
+        if self.pending.len() >= MAX_EXCHANGES {
+            self.pending.retain(|exchange, _| is_open(*exchange));
+        }
+    }
+
+    /// A request is not answered, as it will come again.
+    pub(in crate::coap::transfer) fn forget(&mut self, exchange: u64) {
+        if let Some(Pending { peer, key, is_upload: true, .. }) = self.pending.remove(&exchange) {
+            drop(self.finished.take(peer, &key));
+        }
+    }
+
+    pub(in crate::coap::transfer) fn requested(
+        &mut self,
+        now: Duration,
+        (exchange, peer, is_confirmable): (u64, P, bool),
+        mut content: Content,
+        queues: &mut Queues<P>,
+    ) {
+        let answer = |code| Input::Respond { exchange, content: Content::new(code) };
+        // RFC 9177 §4.1: not both kinds of blocks in one message.
+        if [option::BLOCK1, option::BLOCK2].into_iter().any(|it| content.first(it).is_some()) {
+            return queues.inputs.push_back(answer(Code::BAD_OPTION));
+        }
+        let mut keyed = content.clone();
+        keyed.remove(option::ETAG);
+        let key = key_of(&keyed);
+        if let Some(value) = content.first(option::Q_BLOCK1) {
+            let Ok(block) = Block::decode(value, false) else {
+                return queues.inputs.push_back(answer(Code::BAD_REQUEST));
+            };
+            return self.upload(
+                now,
+                (exchange, peer, is_confirmable),
+                (key, block),
+                content,
+                queues,
+            );
+        }
+        let Some((asked, szx)) = Asked::of(&content) else {
+            return queues.inputs.push_back(answer(Code::BAD_REQUEST));
+        };
+        // RFC 9177 §10.3.3: of a request whose body went in blocks there is no other beginning.
+        let had_body = content.code != Code::GET
+            && content.first(option::REQUEST_TAG).is_some()
+            && content.payload.is_empty();
+        let is_new = !had_body && (asked == Asked::All || asked == Asked::Blocks(vec![0]));
+        if !is_new && self.again(now, (exchange, peer), &key, (&asked, szx), queues) {
+            return;
+        }
+        if !is_new && (had_body || !content.code.is_safe()) {
+            // What changes something is not done again.
+            return queues.inputs.push_back(answer(Code::REQUEST_ENTITY_INCOMPLETE));
+        }
+        content.remove(option::Q_BLOCK2);
+        let asked = match asked {
+            Asked::Behind(num) => Asked::Blocks((num..num + MAX_PAYLOADS).collect()),
+            asked => asked,
+        };
+        self.pending.insert(exchange, Pending { peer, key, szx, asked, is_upload: false });
+        queues.outputs.push_back(Output::Request { exchange, peer, content });
+    }
+
+    /// Further blocks of a response that is there; false where it is not.
+    fn again(
+        &mut self,
+        now: Duration,
+        (exchange, peer): (u64, P),
+        key: &[u8],
+        (asked, szx): (&Asked, u8),
+        queues: &mut Queues<P>,
+    ) -> bool {
+        let mut numbers = match asked {
+            Asked::All => (0..MAX_PAYLOADS).collect(),
+            Asked::Blocks(numbers) => numbers.clone(),
+            Asked::Behind(num) => (*num..num.saturating_add(MAX_PAYLOADS)).collect(),
+        };
+        let of_key = |it: &&Sending<P>| it.peer == peer && it.key == key && it.szx == szx;
+        let mut going = self.sendings.iter().filter(|(_, it)| of_key(it));
+        let going = going.next().map(|(number, it)| (*number, it.outgoing.sent()));
+        if let Some((number, sent)) = going {
+            // What has not left yet leaves as an answer to the request for all.
+            if numbers.iter().any(|num| *num >= sent) {
+                self.resume(number, queues);
+            }
+            numbers.retain(|num| *num < sent && matches!(asked, Asked::Blocks(_)));
+            if numbers.is_empty() {
+                queues.inputs.push_back(Input::Drop { exchange });
+                return true;
+            }
+            // The next set leaves no sooner than a pause behind these.
+            self.pumped.push(number);
+        }
+        let Some(served) = self.served.take(peer, key) else { return false };
+        let served = self.serve(exchange, served, (&numbers, szx), queues);
+        self.served.put(now, peer, key, served);
+        true
+    }
+
+    /// Answers with blocks of a response.
+    fn serve(
+        &mut self,
+        exchange: u64,
+        mut served: Served,
+        (numbers, szx): (&[u32], u8),
+        queues: &mut Queues<P>,
+    ) -> Served {
+        let parts: Vec<_> =
+            numbers.iter().filter_map(|num| part(&served.whole, *num, szx)).collect();
+        let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+        if served.left < count {
+            // Nobody who follows the rules asks so often.
+            self.refused += 1;
+            queues.inputs.push_back(Input::Drop { exchange });
+            return served;
+        }
+        served.left -= count;
+        let mut parts = parts.into_iter();
+        match (parts.next(), count) {
+            (None, _) => {
+                let content = Content::new(Code::BAD_REQUEST);
+                queues.inputs.push_back(Input::Respond { exchange, content });
+            }
+            (Some(content), 1) => queues.inputs.push_back(Input::Respond { exchange, content }),
+            (Some(first), _) => {
+                for content in std::iter::once(first).chain(parts) {
+                    queues.inputs.push_back(Input::Further { exchange, content });
+                }
+                queues.inputs.push_back(Input::Drop { exchange });
+            }
+        }
+        served
+    }
+
+    /// A block of a request's body.
+    fn upload(
+        &mut self,
+        now: Duration,
+        (exchange, peer, is_confirmable): (u64, P, bool),
+        (key, block): (Key, Block),
+        content: Content,
+        queues: &mut Queues<P>,
+    ) {
+        let respond = |content| Input::Respond { exchange, content };
+        let refuse = |refusal: Refusal| respond(refusal.response());
+        let has_tag = content.first(option::REQUEST_TAG).is_some();
+        // RFC 9177 §4.3.
+        let Some(size) = content.uint(option::SIZE1).filter(|_| has_tag) else {
+            return queues.inputs.push_back(refuse(Refusal::Malformed));
+        };
+        if let Some(Finished(response)) = self.finished.take(peer, &key) {
+            self.finished.put(now, peer, &key, Finished(response.clone()));
+            // The last block asks for what has been said.
+            return match response.filter(|_| !block.more) {
+                Some(response) => {
+                    let (szx, asked) = (block.szx, Asked::All);
+                    let pending = Pending { peer, key, szx, asked, is_upload: true };
+                    self.answer(now, exchange, pending, response, queues);
+                }
+                None => queues.inputs.push_back(Input::Drop { exchange }),
+            };
+        }
+        let number = match self.find(peer, &key) {
+            Some(number) => number,
+            None => match Gathered::new(size, block.szx) {
+                Ok(gathered) => self.begin(now, peer, key, gathered, queues),
+                Err(refusal) => return queues.inputs.push_back(refuse(refusal)),
+            },
+        };
+        let Some(upload) = self.uploads.get_mut(&number) else { return };
+        let put = match upload.gathered.is_of(size, block.szx) {
+            true => upload.gathered.put(block, &content.payload),
+            false => Err(Refusal::Malformed),
+        };
+        let is_new = match put {
+            Ok(is_new) => is_new,
+            Err(refusal) => {
+                if upload.gathered.held_bytes() == 0 {
+                    self.discard(number, queues);
+                }
+                return queues.inputs.push_back(refuse(refusal));
+            }
+        };
+        (upload.used_at, upload.asks) = (now, if is_new { 0 } else { upload.asks });
+        if let Some(before) = upload.exchange.replace(exchange) {
+            queues.inputs.push_back(Input::Drop { exchange: before });
+        }
+        if upload.gathered.is_whole() {
+            return self.whole(now, number, content, queues);
+        }
+        let wait = match is_confirmable {
+            true => NON_PARTIAL_TIMEOUT,
+            false => receive_timeout(upload.asks),
+        };
+        self.timers.set(Due::Upload(number), Some(now + wait));
+        if is_confirmable {
+            // RFC 9177 §4.3: what is confirmed needs no other answer.
+            upload.exchange = None;
+            queues.inputs.push_back(Input::Drop { exchange });
+        } else if let Some(content) = upload.say(block, is_new) {
+            queues.inputs.push_back(Input::Further { exchange, content });
+        }
+        self.shrink(number, queues);
+    }
+
+    fn find(&self, peer: P, key: &[u8]) -> Option<u64> {
+        let mut found = self.uploads.iter().filter(|(_, it)| it.peer == peer && it.key == key);
+        found.next().map(|(number, _)| *number)
+    }
+
+    /// A place for a body; others go for it, those of the same peer first.
+    fn begin(
+        &mut self,
+        now: Duration,
+        peer: P,
+        key: Key,
+        gathered: Gathered,
+        queues: &mut Queues<P>,
+    ) -> u64 {
+        let of_peer = self.uploads.values().filter(|it| it.peer == peer).count();
+        if of_peer >= MAX_GATHERED_PER_PEER {
+            self.discard_oldest(|it| it.peer == peer, queues);
+        } else if self.uploads.len() >= MAX_GATHERED {
+            self.discard_oldest(|_| true, queues);
+        }
+        self.last_upload += 1;
+        let upload = Upload {
+            peer,
+            key,
+            exchange: None,
+            gathered,
+            confirmed: 0,
+            asked_set: 0,
+            asks: 0,
+            used_at: now,
+        };
+        self.uploads.insert(self.last_upload, upload);
+        self.last_upload
+    }
+
+    fn discard_oldest(&mut self, may_go: impl Fn(&Upload<P>) -> bool, queues: &mut Queues<P>) {
+        let all = self.uploads.iter().filter(|(_, upload)| may_go(upload));
+        if let Some(oldest) =
+            all.min_by_key(|(_, upload)| upload.used_at).map(|(number, _)| *number)
+        {
+            self.refused += 1;
+            self.discard(oldest, queues);
+        }
+    }
+
+    fn discard(&mut self, number: u64, queues: &mut Queues<P>) {
+        self.timers.set(Due::Upload(number), None);
+        if let Some(exchange) = self.uploads.remove(&number).and_then(|upload| upload.exchange) {
+            queues.inputs.push_back(Input::Drop { exchange });
+        }
+    }
+
+    /// Keeps to the bytes of all.
+    fn shrink(&mut self, newest: u64, queues: &mut Queues<P>) {
+        let held = |all: &BTreeMap<u64, Upload<P>>| -> usize {
+            all.values().map(|upload| upload.gathered.held_bytes()).sum()
+        };
+        let newest_at = self.uploads.get(&newest).map(|upload| upload.used_at);
+        while self.uploads.len() > 1 && held(&self.uploads) > MAX_GATHERED_BYTES {
+            let before = self.uploads.len();
+            self.discard_oldest(|it| Some(it.used_at) < newest_at, queues);
+            if self.uploads.len() == before {
+                return self.discard(newest, queues);
+            }
+        }
+    }
+
+    /// All of a body is there.
+    fn whole(&mut self, now: Duration, number: u64, mut content: Content, queues: &mut Queues<P>) {
+        self.timers.set(Due::Upload(number), None);
+        let Some(Upload { peer, key, exchange, gathered, .. }) = self.uploads.remove(&number)
+        else {
+            return;
+        };
+        let Some(exchange) = exchange else { return };
+        // RFC 9177 §4.7: it may also say how large those of the response are to be.
+        let szx = Asked::of(&content).map_or(gathered.szx(), |(_, szx)| szx);
+        content.payload = gathered.into_bytes();
+        for number in [option::Q_BLOCK1, option::Q_BLOCK2, option::SIZE1] {
+            content.remove(number);
+        }
+        self.finished.put(now, peer, &key, Finished(None));
+        let (asked, is_upload) = (Asked::All, true);
+        self.pending.insert(exchange, Pending { peer, key, szx, asked, is_upload });
+        queues.outputs.push_back(Output::Request { exchange, peer, content });
+    }
+
+    pub(in crate::coap::transfer) fn respond(
+        &mut self,
+        now: Duration,
+        exchange: u64,
+        mut content: Content,
+        queues: &mut Queues<P>,
+    ) {
+        let Some(pending) = self.pending.remove(&exchange) else { return };
+        // Nothing is observed here; see the module.
+        content.remove(option::OBSERVE);
+        if pending.is_upload {
+            let response = Finished(Some(content.clone()));
+            self.finished.put(now, pending.peer, &pending.key, response);
+        }
+        self.answer(now, exchange, pending, content, queues);
+    }
+
+    fn answer(
+        &mut self,
+        now: Duration,
+        exchange: u64,
+        Pending { peer, key, szx, asked, .. }: Pending<P>,
+        mut content: Content,
+        queues: &mut Queues<P>,
+    ) {
+        let total = blocks_of(content.payload.len(), szx);
+        let has_blocks = total > 1 && content.code.is_success();
+        if !has_blocks || total > MAX_NUM {
+            // RFC 9177 §4.1: who asks for one block may do so to see whether this is known here.
+            if asked == Asked::Blocks(vec![0]) {
+                put_block(&mut content, option::Q_BLOCK2, Block { num: 0, more: false, szx });
+                let size = u32::try_from(content.payload.len()).unwrap_or(u32::MAX);
+                content.set(option::SIZE2, Uint::new(size).as_slice());
+            }
+            return queues.inputs.push_back(Input::Respond { exchange, content });
+        }
+        if content.first(option::ETAG).is_none() {
+            let tag = self.chance.of(For::ETag, &(content.code.0, &content.payload));
+            content.push(option::ETAG, &tag.to_be_bytes());
+        }
+        let served = Served { whole: content, left: total.saturating_mul(MAX_NON_RETRANSMIT + 1) };
+        let served = match asked {
+            Asked::Blocks(numbers) => self.serve(exchange, served, (&numbers, szx), queues),
+            _ => {
+                self.send(now, exchange, (peer, &key), (&served.whole, szx, total), queues);
+                served
+            }
+        };
+        self.served.put(now, peer, &key, served);
+    }
+
+    /// Begins to send all blocks of a response.
+    fn send(
+        &mut self,
+        now: Duration,
+        exchange: u64,
+        (peer, key): (P, &[u8]),
+        (whole, szx, total): (&Content, u8, u32),
+        queues: &mut Queues<P>,
+    ) {
+        let pause = self.chance.between(NON_TIMEOUT, NON_TIMEOUT.mul_f64(1.5));
+        let mut outgoing = Outgoing::new(total, pause);
+        // One that is asked for again and again leaves no faster for that.
+        let before = self.sendings.iter().find(|(_, it)| it.peer == peer && it.key == key);
+        if let Some((before, sending)) = before.map(|(number, sending)| (*number, sending)) {
+            if let Some(at) = sending.outgoing.resumes_at() {
+                outgoing = outgoing.not_before(at.max(now));
+            }
+            self.end(before, queues);
+        }
+        let of_peer = self.sendings.values().filter(|it| it.peer == peer).count();
+        if of_peer >= MAX_SENDINGS_PER_PEER || self.sendings.len() >= MAX_SENDINGS {
+            self.refused += 1;
+            let content = part(whole, 0, szx).unwrap_or_else(|| {
+                let busy = Content::new(Code::SERVICE_UNAVAILABLE);
+                busy.with_uint(option::MAX_AGE, RETRY_AFTER_S)
+            });
+            return queues.inputs.push_back(Input::Respond { exchange, content });
+        }
+        self.timers.set(Due::Sending(exchange), outgoing.resumes_at());
+        let sending = Sending { peer, key: key.to_vec(), whole: whole.clone(), szx, outgoing };
+        self.sendings.insert(exchange, sending);
+        self.pump(exchange, queues);
+    }
+
+    /// The next set leaves.
+    fn resume(&mut self, exchange: u64, queues: &mut Queues<P>) {
+        if let Some(Sending { outgoing, .. }) = self.sendings.get_mut(&exchange) {
+            outgoing.resume();
+        }
+        self.pump(exchange, queues);
+    }
+
+    /// Sends what may leave of a response.
+    fn pump(&mut self, exchange: u64, queues: &mut Queues<P>) {
+        let Some(Sending { whole, szx, outgoing, .. }) = self.sendings.get_mut(&exchange) else {
+            return;
+        };
+        let before = outgoing.sent();
+        while let Some(num) = outgoing.take() {
+            if let Some(content) = part(whole, num, *szx) {
+                queues.inputs.push_back(Input::Further { exchange, content });
+            }
+        }
+        match outgoing.is_sent() {
+            true => self.end(exchange, queues),
+            false if outgoing.sent() > before => self.pumped.push(exchange),
+            false => {}
+        }
+    }
+
+    /// All of a response has left, or another one takes its place.
+    fn end(&mut self, exchange: u64, queues: &mut Queues<P>) {
+        self.timers.set(Due::Sending(exchange), None);
+        self.sendings.remove(&exchange);
+        queues.inputs.push_back(Input::Drop { exchange });
+    }
+
+    /// What was given to the endpoint has left by `left_at`.
+    pub(in crate::coap::transfer) fn rest(&mut self, left_at: Duration) {
+        for exchange in std::mem::take(&mut self.pumped) {
+            if let Some(Sending { outgoing, .. }) = self.sendings.get_mut(&exchange) {
+                outgoing.rest(left_at);
+                self.timers.set(Due::Sending(exchange), outgoing.resumes_at());
+            }
+        }
+    }
+
+    /// Time has passed.
+    pub(in crate::coap::transfer) fn wake(&mut self, now: Duration, queues: &mut Queues<P>) {
+        self.served.expire(now);
+        self.finished.expire(now);
+        while let Some(due) = self.timers.pop(now) {
+            match due {
+                Due::Sending(exchange) => self.resume(exchange, queues),
+                Due::Upload(number) => self.ask(now, number, queues),
+            }
+        }
+    }
+
+    /// No block has come for a while.
+    fn ask(&mut self, now: Duration, number: u64, queues: &mut Queues<P>) {
+        let Some(upload) = self.uploads.get_mut(&number) else { return };
+        let (Some(exchange), true) = (upload.exchange, upload.asks < MAX_NON_RETRANSMIT) else {
+            return self.discard(number, queues);
+        };
+        upload.asks += 1;
+        let content = missing_blocks(&upload.gathered.due());
+        queues.inputs.push_back(Input::Further { exchange, content });
+        self.timers.set(Due::Upload(number), Some(now + receive_timeout(upload.asks)));
+    }
+}
+
+impl<P> Upload<P> {
+    /// What the peer is told about a block that came (RFC 9177 §7.2).
+    fn say(&mut self, block: Block, is_new: bool) -> Option<Content> {
+        let (through, szx) = (self.gathered.through(), self.gathered.szx());
+        let ends_set = through > 0 && through.is_multiple_of(MAX_PAYLOADS);
+        let is_news = is_new && through > self.confirmed;
+        if ends_set && (is_news || (!is_new && block.num + 1 == through)) {
+            self.confirmed = through;
+            let mut content = Content::new(Code::CONTINUE);
+            let last = Block { num: through - 1, more: true, szx };
+            put_block(&mut content, option::Q_BLOCK1, last);
+            return Some(content);
+        }
+        let set = set_of(block.num);
+        let missing = self.gathered.missing_below(set * MAX_PAYLOADS);
+        if !is_new || set <= self.asked_set || missing.is_empty() {
+            return None;
+        }
+        self.asked_set = set;
+        Some(missing_blocks(&missing))
+    }
+}
+
+/// RFC 9177 §5.
+fn missing_blocks(numbers: &[u32]) -> Content {
+    let content = Content::new(Code::REQUEST_ENTITY_INCOMPLETE);
+    let content = content.with_uint(option::CONTENT_FORMAT, format::MISSING_BLOCKS.into());
+    content.with_payload(missing::encode(numbers))
+}
+
+/// A block of a response; `None` behind its end.
+fn part(whole: &Content, num: u32, szx: u8) -> Option<Content> {
+    let total = blocks_of(whole.payload.len(), szx);
+    let block = Block { num, more: num + 1 < total, szx };
+    let begin = block.offset();
+    if num >= total {
+        return None;
+    }
+    let end = (begin + block.size_bytes()).min(whole.payload.len());
+    let payload: Bytes = whole.payload.slice(begin..end);
+    let mut content = whole.clone().with_payload(payload);
+    put_block(&mut content, option::Q_BLOCK2, block);
+    content.remove(option::SIZE2);
+    content.push_uint(option::SIZE2, u32::try_from(whole.payload.len()).unwrap_or(u32::MAX));
+    Some(content)
+}
