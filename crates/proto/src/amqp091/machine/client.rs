@@ -314,6 +314,10 @@ impl Client {
                 let method = Method::decode(&payload).map_err(|error| error.to_string())?;
                 self.take_connection(&method)
             }
+            (FrameKind::Method, CHANNEL) if self.phase == Phase::Closing => {
+                self.take_late(&payload);
+                Ok(())
+            }
             _ if matches!(self.phase, Phase::Closing | Phase::Channelless) => Ok(()),
             (FrameKind::Method, CHANNEL) => self.take_method(payload),
             (FrameKind::Header, CHANNEL) => self.take_header(&payload),
@@ -445,6 +449,15 @@ impl Client {
                 Ok(())
             }
             _ => Err("a method of the channel that has no place here".to_owned()),
+        }
+    }
+
+    /// A method that comes while this side awaits that the server agrees to the end: what it has
+    /// refused before it did is still handed on.
+    fn take_late(&mut self, payload: &[u8]) {
+        if let Ok(Method::ChannelClose { reply_code, reply_text, .. }) = Method::decode(payload) {
+            let closed = Output::ChannelClosed(reply_code, reply_text.to_owned());
+            self.outputs.push_back(closed);
         }
     }
 

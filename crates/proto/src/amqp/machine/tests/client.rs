@@ -337,7 +337,8 @@ proptest! {
     fn no_bytes_make_it_panic(
         whole in any::<bool>(),
         pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..8),
-        bodies in prop::collection::vec((0x10_u8..0x19, prop::collection::vec(0_u8..4, 0..8)), 0..6),
+        bodies in prop::collection::vec(
+            (0x10_u8..0x19, prop::collection::vec(0_u8..4, 0..8)), 0..6),
     ) {
         let mut client = Client::new(of_client(nobody()), NOW);
         let mut wires = Vec::new();

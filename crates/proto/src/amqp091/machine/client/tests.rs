@@ -200,6 +200,12 @@ fn a_channel_that_the_server_closes_is_opened_again() {
     pair.client.reopen();
     pair.run();
     assert_eq!(pair.heard(), [Output::Opened]);
+    pair.client.close();
+    pair.server.close_channel(CHANNEL, ReplyCode::NotFound, "no exchange", (60, 40));
+    pair.run();
+    let closed = Output::ChannelClosed(404, "NOT_FOUND - no exchange".to_owned());
+    assert_eq!(pair.heard(), [closed, Output::Closed(Closed::Asked)], "said before the end");
+    let mut pair = Pair::open();
     pair.server.close(ReplyCode::ConnectionForced, "the end", (0, 0));
     pair.run();
     let text = "CONNECTION_FORCED - the end".to_owned();
