@@ -106,7 +106,7 @@ impl Publisher<'_> {
         while self.talk.client.is_open()
             && self.talk.line.leaves.len() < MAX_UNWRITTEN_BYTES
             && self.talk.client.held_bytes() < MAX_UNWRITTEN_BYTES
-            && !(is_single && !self.tags.is_empty())
+            && (!is_single || self.tags.is_empty())
         {
             let Some(key) = self.waiting.pop_front() else { return };
             if let Err(why) = self.send(key) {

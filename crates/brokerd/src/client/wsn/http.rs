@@ -10,7 +10,7 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::{Request, header};
 use hyper_util::rt::TokioIo;
-use proxy::dial::{self, Layers, Tls};
+use proxy::dial::{self, Layers};
 
 use crate::address::authority;
 use crate::client::Target;
@@ -115,7 +115,7 @@ impl<'a> Http<'a> {
     async fn connect(&self, place: &UrlParts) -> Result<SendRequest<Full<Bytes>>, String> {
         let of_target = &self.target.layers;
         let layers = Layers {
-            tls: place.is_secure.then(|| of_target.tls.clone().unwrap_or_else(Tls::default)),
+            tls: place.is_secure.then(|| of_target.tls.clone().unwrap_or_default()),
             websocket: None,
             proxy: of_target.proxy.clone(),
         };
