@@ -5,6 +5,7 @@ Exit status 1 where one failed.
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import queue
@@ -264,6 +265,73 @@ def mediation(port, mqtt_port):
     connection.close()
 
 
+def longwire(*args):
+    """What a command did: its status, stdout, stderr."""
+    done = subprocess.run(
+        [os.environ["LONGWIRE"], *args], capture_output=True, text=True, timeout=MAX_STEP_S,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def our_clients(port):
+    """`longwire pub` and `longwire sub` with pika beside them."""
+    url = f"amqp091://guest@127.0.0.1:{port}"
+    password = WORK / "password"
+    password.write_text("guest\n")
+    by = ("--password-file", str(password))
+    connection = connect(port)
+    channel = connection.channel()
+    channel.confirm_delivery()
+    name = channel.queue_declare("", exclusive=True).method.queue
+    channel.queue_bind(name, "amq.topic", "ours.#")
+    status, _, error = longwire(
+        "pub", url, *by, "-t", "ours/7.5", "-m", "h\u00e9llo", "-q", "1", "--content-type", "text/x",
+        "--correlation-data", "c1", "--response-topic", f"$reply/queue/{name}", "--expiry", "60 s",
+        "-D", "k=v",
+    )
+    check("longwire pub: it ends well", status == 0, error)
+    method, properties, body = get(channel, name)
+    check("longwire pub: a topic as a key", method and method.routing_key == "ours.7%2E5", method)
+    fields = properties and (
+        body.decode(), properties.content_type, properties.correlation_id, properties.delivery_mode,
+        properties.reply_to, properties.headers["k"], 0 < int(properties.expiration) <= 60_000,
+    )
+    wanted = ("h\u00e9llo", "text/x", "c1", 2, name, "v", True)
+    check("longwire pub: with its fields", fields == wanted, fields)
+    channel.exchange_declare("ours", "fanout", auto_delete=False)
+    nobody = ("pub", url, *by, "--exchange", "ours", "-t", "x", "-m", "y", "-q", "1")
+    status, _, error = longwire(*nobody)
+    check("longwire pub: what has no queue comes back", status == 1 and "312" in error, error)
+    channel.queue_bind(name, "ours", "")
+    status, _, error = longwire(*nobody)
+    check("longwire pub: an exchange by name", status == 0 and get(channel, name)[2] == b"y", error)
+    queue_name = "ours-work"
+    subscribe = ("sub", url, *by, "--queue", queue_name, "-q", "1", "-W", f"{MAX_STEP_S} s")
+    status, _, error = longwire(*subscribe, "-t", "ours/+", "-E")
+    check("longwire sub: a queue is made", status == 0, error)
+    for number in range(3):
+        sent = pika.BasicProperties(
+            content_type="text/plain", headers={"n": number}, delivery_mode=2, reply_to=name
+        )
+        channel.basic_publish("amq.topic", "ours.1", f"{number}".encode(), sent, mandatory=True)
+    status, out, error = longwire(*subscribe, "-C", "3", "--json")
+    check("longwire sub: it ends well", status == 0, error)
+    facts = [json.loads(line) for line in out.splitlines()]
+    check("longwire sub: in order", [one["payload"] for one in facts] == ["0", "1", "2"], out)
+    last = facts[-1] if facts else {}
+    for key, value in (
+        ("topic", "ours/1"), ("content_type", "text/plain"), ("qos", 1), ("properties", [["n", "2"]]),
+        ("reply_to", f"$reply/queue/{name}"),
+    ):
+        check(f"longwire sub gets {key}", last.get(key) == value, last.get(key))
+    left = channel.queue_declare(queue_name, passive=True).method.message_count
+    check("longwire sub: each was acknowledged", left == 0, left)
+    channel.queue_delete(queue_name)
+    channel.exchange_delete("ours")
+    connection.close()
+
+
 def go_tests(port):
     """The integration tests of amqp091-go."""
     if not shutil.which("go"):
@@ -325,6 +393,7 @@ def main():
         queues(port)
         refusals(port)
         mediation(port, mqtt_port)
+        our_clients(port)
         go_tests(port)
         java_client(port)
     sys.exit(1 if FAILED else 0)

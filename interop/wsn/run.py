@@ -352,6 +352,56 @@ def of_https(schemas):
         check("https: one without a known authority does not", consumers[0].came.empty())
 
 
+def longwire(*args):
+    """What a command did: its status, stdout, stderr."""
+    done = subprocess.run(
+        [LONGWIRE, *args], capture_output=True, text=True, timeout=MAX_START_S, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def of_our_clients(url, schemas):
+    """`longwire pub` and `sub`: what they say is valid, at our broker and at CXF's."""
+    consumer = Consumer(schemas)
+    Peer(url, schemas).ask(subscribe(consumer.url, "ours"))
+    status, _, error = longwire("pub", url.replace("http", "wsn"), "-t", "ours", "-m", "<u>1</u>")
+    check("longwire pub: it ends well", status == 0, error)
+    _, message = consumer.next()
+    text = None if message is None else message.findtext(".//u")
+    check("longwire pub: a consumer gets the element", text == "1", text)
+    # What it posts and asks for, against the schemas.
+    sink = Consumer(schemas)
+    status, _, error = longwire("pub", sink.url.replace("http", "wsn"), "-t", "a/b", "-m", "text")
+    _, message = sink.next()
+    good = status == 0 and message is not None and not sink.wrong
+    check("longwire pub: a Notify is valid", good, (error, sink.wrong))
+    longwire("sub", sink.url.replace("http", "wsn"), "-t", "a/+", "-W", "1 s")
+    _, message = sink.next()
+    good = message is not None and message.find(".//n:Subscribe", NAMES) is not None
+    check("longwire sub: a Subscribe is valid", good and not sink.wrong, sink.wrong)
+    there = f"127.0.0.1:{free_port()}"
+    with process(*java("broker", f"http://{there}/wsn/broker"), ready=b"listening", seconds=MAX_JAVA_S):
+        of_cxf = f"wsn://{there}/wsn/broker"
+        # A topic of one level, as this broker knows the dialect Simple alone, and has its pull points
+        # elsewhere.
+        args = ["sub", of_cxf, "-t", "track", "-C", "1", "-W", f"{MAX_START_S} s", "-v"]
+        with subprocess.Popen([LONGWIRE, *args], stdout=subprocess.PIPE, text=True) as reader:
+            until = time.monotonic() + MAX_START_S
+            while reader.poll() is None and time.monotonic() < until:
+                status, _, error = longwire("pub", of_cxf, "-t", "track", "-m", "<x>hello</x>")
+                check_quietly("CXF broker: longwire pub", status == 0, error)
+                # sleep: between two messages, since nobody says when somebody listens
+                time.sleep(0.2)
+            out = reader.communicate(timeout=MAX_START_S)[0]
+        check("CXF broker: longwire sub", out.startswith("track <x") and "hello" in out, out)
+
+
+def check_quietly(name, good, came):
+    """A line only where it is wrong."""
+    if not good:
+        check(name, good, came)
+
+
 def main():
     schemas = Schemas(TYPES)
     port = free_port()
@@ -362,6 +412,7 @@ def main():
         of_outage(url, schemas)
         of_zeep(url)
         of_cxf(url, schemas)
+        of_our_clients(url, schemas)
     of_https(schemas)
     sys.exit(bool(FAILED))
 

@@ -48,8 +48,14 @@ mod window;
 mod wsn;
 
 pub use access::{Access, Action, Rule as AccessRule};
-pub use amqp::Settings as AmqpSettings;
-pub use amqp091::Settings as Amqp091Settings;
+pub use amqp::{
+    Settings as AmqpSettings, name as amqp_name, payload as amqp_payload, text as amqp_text,
+};
+pub use amqp091::{
+    Settings as Amqp091Settings, key_of as amqp091_key, pairs as amqp091_text,
+    pattern_of as amqp091_pattern, reply_to as amqp091_reply_to,
+    reply_topic as amqp091_reply_topic, topic_of as amqp091_topic,
+};
 pub use broker::{Broker, Input};
 pub use change::Change;
 pub use core::{Accepted, Core, Delivery, Next, Opened, Opening, Outstanding, Sizes};
@@ -73,4 +79,5 @@ pub use refusal::Refusal;
 pub use rules::{Rule, Rules};
 pub use session::{RetainHandling, Subscription, Will};
 pub use settings::{Overflow, Settings};
+pub use wsn::client as wsn_client;
 pub use wsn::{Mount, NodeId, Settings as WsnSettings, Tree, XPathError, XPathFilter};

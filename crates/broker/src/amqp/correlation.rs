@@ -56,8 +56,9 @@ fn decode(bytes: &Bytes) -> Option<Value> {
     is_one.then_some(value)
 }
 
-/// A name as text, that of a UUID as a URN.
-pub(super) fn to_text(value: &Value) -> Option<String> {
+/// A name as text, that of a UUID as a URN; `None` for what is no name, or binary that is no text.
+#[must_use]
+pub fn to_text(value: &Value) -> Option<String> {
     match value {
         Value::Binary(bytes) => std::str::from_utf8(bytes).ok().map(str::to_owned),
         Value::Uuid(_) => super::translate::text(value).map(|text| format!("{UUID_TEXT}{text}")),

@@ -33,6 +33,8 @@ use crate::outputs::Context;
 use connection::Connection;
 
 pub(crate) use correlation::text_of as correlation_text;
+pub use correlation::to_text as name;
+pub use translate::{payload, text};
 
 /// What an operator sets for AMQP 1.0.
 #[derive(Clone, Debug)]

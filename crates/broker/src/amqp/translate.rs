@@ -49,18 +49,8 @@ pub(super) fn publication(
     let topic = topic.ok_or_else(|| ErrorInfo::new(condition::INVALID_FIELD, what))?;
     let mut content_type = parts.properties.content_type.as_ref().map(|it| it.as_str().to_owned());
     let failed = |error: proto::Error| ErrorInfo::new(condition::DECODE_ERROR, error.to_string());
-    let (payload, form) = match &parts.body {
-        Body::Empty | Body::Value(Value::Null) => (Bytes::new(), Form::Bytes),
-        Body::Data(sections) => match sections.as_slice() {
-            [one] => (one.clone(), Form::Bytes),
-            several => (several.concat().into(), Form::Bytes),
-        },
-        Body::Value(Value::Binary(bytes)) => (bytes.clone(), Form::Bytes),
-        Body::Value(Value::String(text)) => (text.clone().into(), Form::Text),
-        Body::Value(value) => (cbor::encode(value).map_err(failed)?.into(), Form::Bytes),
-        Body::Sequence(items) => (cbor::encode_all(items).map_err(failed)?.into(), Form::Bytes),
-    };
-    if is_cbor(&parts.body) {
+    let (payload, form, is_cbor) = payload(&parts.body).map_err(failed)?;
+    if is_cbor {
         content_type = Some("application/cbor".to_owned());
     }
     let is_xml = |it: &String| {
@@ -80,13 +70,23 @@ pub(super) fn publication(
     Ok((publication, ttl_ms.map(|ttl| Duration::from_millis(ttl.into()))))
 }
 
-/// Whether a body has values that no other protocol knows.
-fn is_cbor(body: &Body) -> bool {
-    match body {
-        Body::Empty | Body::Data(_) => false,
-        Body::Value(value) => !matches!(value, Value::Null | Value::Binary(_) | Value::String(_)),
-        Body::Sequence(_) => true,
-    }
+/// The bytes of a body for clients of protocols that know nothing else, what they are, and whether
+/// they are CBOR: that of values which are neither text nor binary.
+///
+/// # Errors
+/// Values that CBOR does not have.
+pub fn payload(body: &Body) -> Result<(Bytes, Form, bool), proto::Error> {
+    Ok(match body {
+        Body::Empty | Body::Value(Value::Null) => (Bytes::new(), Form::Bytes, false),
+        Body::Data(sections) => match sections.as_slice() {
+            [one] => (one.clone(), Form::Bytes, false),
+            several => (several.concat().into(), Form::Bytes, false),
+        },
+        Body::Value(Value::Binary(bytes)) => (bytes.clone(), Form::Bytes, false),
+        Body::Value(Value::String(text)) => (text.clone().into(), Form::Text, false),
+        Body::Value(value) => (cbor::encode(value)?.into(), Form::Bytes, true),
+        Body::Sequence(items) => (cbor::encode_all(items)?.into(), Form::Bytes, true),
+    })
 }
 
 fn details(parts: &Message, content_type: Option<String>) -> Details {
@@ -134,8 +134,9 @@ fn original(parts: &Message) -> Bytes {
     encode_message(&Header::default(), &annotations, &parts.bare)
 }
 
-/// A simple value as text.
-pub(super) fn text(value: &Value) -> Option<String> {
+/// A simple value as text; `None` for others.
+#[must_use]
+pub fn text(value: &Value) -> Option<String> {
     Some(match value {
         Value::Bool(value) => value.to_string(),
         Value::Ubyte(value) => value.to_string(),

@@ -48,7 +48,9 @@ pub(crate) use bridge::BRIDGE_CONNECTION;
 use connection::{Connection, method_of};
 use host::{Host, QueueId};
 use methods::Call;
+pub use names::{key_of, pattern_of, topic_of};
 use queue::ConsumerId;
+pub use translate::{pairs, reply_to, reply_topic};
 
 /// What an operator sets for AMQP 0.9.1.
 #[derive(Clone, Debug)]

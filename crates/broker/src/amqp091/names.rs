@@ -9,7 +9,8 @@ use proto::amqp091::MAX_SHORT_BYTES;
 const ESCAPES: [(char, &str); 3] = [('.', "%2E"), ('%', "%25"), ('*', "%2A")];
 
 /// The routing key of a topic; `None` if it would be longer than a short string.
-pub(super) fn key_of(topic: &str) -> Option<String> {
+#[must_use]
+pub fn key_of(topic: &str) -> Option<String> {
     if topic.len() > MAX_SHORT_BYTES {
         return None;
     }
@@ -25,11 +26,24 @@ pub(super) fn key_of(topic: &str) -> Option<String> {
 }
 
 /// The topic that [`key_of`] makes this key of; `None` if there is none.
-pub(super) fn topic_of(key: &str) -> Option<String> {
+#[must_use]
+pub fn topic_of(key: &str) -> Option<String> {
     if key.is_empty() || key.contains(['/', '*', '+', '#', '\0']) {
         return None;
     }
     unescaped(key)
+}
+
+/// The pattern of a binding that fits the keys of the topics that a filter fits; `None` if it would
+/// be longer than a short string.
+#[must_use]
+pub fn pattern_of(filter: &str) -> Option<String> {
+    let words = filter.split('/').map(|level| match level {
+        "+" => Some("*".to_owned()),
+        level => key_of(level),
+    });
+    let pattern = words.collect::<Option<Vec<_>>>()?.join(".");
+    (pattern.len() <= MAX_SHORT_BYTES).then_some(pattern)
 }
 
 /// A filter that fits every topic whose key a binding's pattern fits; it fits more where a filter
@@ -112,6 +126,17 @@ mod tests {
         ] {
             assert_eq!(filter_of(pattern).as_deref(), Some(filter), "{pattern}");
         }
+        for (filter, pattern) in [
+            ("a/+/#", "a.*.#"),
+            ("#", "#"),
+            ("a.b/+", "a%2Eb.*"),
+            ("/a", ".a"),
+            ("a*/50%", "a%2A.50%25"),
+        ] {
+            assert_eq!(pattern_of(filter).as_deref(), Some(pattern), "{filter}");
+            assert_eq!(filter_of(pattern).as_deref(), Some(filter), "{pattern}");
+        }
+        assert_eq!(pattern_of(&"a/".repeat(128)), None);
         for pattern in ["", "a*b", "a/b", "a+.b", "50%"] {
             assert_eq!(filter_of(pattern), None, "{pattern}");
         }
@@ -130,6 +155,17 @@ mod tests {
         fn every_key_survives_or_is_refused(key in "[a./%*E25A+]{0,20}") {
             if let Some(topic) = topic_of(&key) {
                 prop_assert_eq!(key_of(&topic), Some(key));
+            }
+        }
+
+        #[test]
+        fn a_pattern_fits_what_its_filter_fits(
+            filter in "(\\+|[ab.*]{0,3})(/(\\+|[ab.*]{0,3})){0,3}(/#)?", topic in "[ab./*]{1,10}",
+        ) {
+            if let (Some(pattern), Some(key)) = (pattern_of(&filter), key_of(&topic)) {
+                let fits = super::super::routing::is_match(&pattern, &key);
+                let wanted = crate::filter::matches(&filter, &topic);
+                prop_assert_eq!(fits, wanted, "{} {}", pattern, key);
             }
         }
 

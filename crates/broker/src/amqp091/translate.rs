@@ -41,13 +41,7 @@ pub(super) fn publication(
     publication.retain = headers.get(RETAIN) == Some(Value::Bool(true));
     publication.deadline = ttl_of(&properties).ok().flatten().map(|ttl| now.saturating_add(ttl));
     let owned = |text: Option<&str>| text.map(str::to_owned);
-    let reply_to =
-        properties.reply_to.and_then(|reply_to| match reply_to.strip_prefix(REPLY_KEY) {
-            Some(key) => topic_of(key),
-            // A queue whose name is no part of a topic cannot be named to others.
-            None if reply_to.contains(['+', '#']) || reply_to.is_empty() => None,
-            None => Some(format!("{REPLY_TOPIC}{reply_to}")),
-        });
+    let reply_to = properties.reply_to.and_then(reply_topic);
     let details = Details {
         content_type: owned(properties.content_type),
         reply_to,
@@ -63,6 +57,18 @@ pub(super) fn publication(
     publication
 }
 
+/// The topic that answers go to, of the property that names a queue, or a topic's key; `None` where
+/// no topic can name it.
+#[must_use]
+pub fn reply_topic(reply_to: &str) -> Option<String> {
+    match reply_to.strip_prefix(REPLY_KEY) {
+        Some(key) => topic_of(key),
+        // A queue whose name is no part of a topic cannot be named to others.
+        None if reply_to.contains(['+', '#']) || reply_to.is_empty() => None,
+        None => Some(format!("{REPLY_TOPIC}{reply_to}")),
+    }
+}
+
 /// How long a message is of use; the error says that the property is no number.
 pub(super) fn ttl_of(properties: &Properties<'_>) -> Result<Option<Duration>, String> {
     let Some(text) = properties.expiration else { return Ok(None) };
@@ -74,7 +80,8 @@ pub(super) fn ttl_of(properties: &Properties<'_>) -> Result<Option<Duration>, St
 }
 
 /// Headers as pairs of text: simple values as they are written, others dropped.
-fn pairs(headers: Table<'_>) -> Vec<(String, String)> {
+#[must_use]
+pub fn pairs(headers: Table<'_>) -> Vec<(String, String)> {
     if let Some(Value::Array(array)) = headers.get(PAIRS) {
         let texts: Vec<String> =
             array.iter().filter_map(|value| value.as_text().map(str::to_owned)).collect();
@@ -155,8 +162,9 @@ pub(super) fn properties(now: Duration, publication: &Publication, is_retained: 
 }
 
 /// A queue that a topic for answers stands for, or a key under which the default exchange reaches
-/// the topic.
-fn reply_to(topic: &str) -> Option<String> {
+/// the topic; `None` where neither fits.
+#[must_use]
+pub fn reply_to(topic: &str) -> Option<String> {
     match topic.strip_prefix(REPLY_TOPIC) {
         Some(queue) => Some(queue.to_owned()),
         None => key_of(topic).map(|key| format!("{REPLY_KEY}{key}")),

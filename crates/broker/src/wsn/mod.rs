@@ -8,6 +8,7 @@
 mod addressing;
 mod answers;
 mod base64;
+pub mod client;
 mod fault;
 mod keeping;
 mod names;

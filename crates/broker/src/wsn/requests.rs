@@ -169,6 +169,18 @@ impl Request {
     }
 }
 
+/// The messages that an element holds, in a Notify or in the answer to `GetMessages`.
+///
+/// # Errors
+/// The fault to answer with.
+pub(super) fn notifications(
+    tree: &Tree<'_>,
+    element: NodeId,
+    topics: &Topics<'_>,
+) -> Result<Vec<Notification>, Fault> {
+    Reader { tree, topics }.notifications(element)
+}
+
 struct Reader<'t, 'a> {
     tree: &'t Tree<'a>,
     topics: &'t Topics<'t>,
@@ -331,6 +343,14 @@ impl Reader<'_, '_> {
     }
 
     fn notify(&self, body: NodeId) -> Result<Vec<Notification>, Fault> {
+        let notifications = self.notifications(body)?;
+        if notifications.is_empty() {
+            return Err(sender("a Notify without NotificationMessage"));
+        }
+        Ok(notifications)
+    }
+
+    fn notifications(&self, body: NodeId) -> Result<Vec<Notification>, Fault> {
         let mut notifications = Vec::new();
         for holder in self.tree.elements(body) {
             if !self.tree.is(holder, WSNT, "NotificationMessage") {
@@ -351,9 +371,6 @@ impl Reader<'_, '_> {
             let payload = payload::of_element(self.tree, element).map_err(sender)?;
             let element = self.tree.standalone(element);
             notifications.push(Notification { topic, payload, element });
-        }
-        if notifications.is_empty() {
-            return Err(sender("a Notify without NotificationMessage"));
         }
         Ok(notifications)
     }

@@ -5,12 +5,18 @@
 //! and is lost is made again, for as long as [`Settings::retry`] says; messages of QoS 1 and 2 that
 //! were not acknowledged are then sent again.
 
+mod ability;
 mod again;
+mod amqp;
+mod amqp091;
+mod line;
 mod mqtt;
 mod mqttsn;
 mod mqttudp;
 mod target;
+mod wsn;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -20,6 +26,7 @@ use tokio::sync::mpsc;
 
 use crate::error::Error;
 
+pub use ability::{Ability, Dialect, Direction};
 pub use proto::mqtt::Version;
 pub use target::{Identity, Scheme, Target};
 
@@ -83,10 +90,13 @@ pub struct Settings {
     pub will: Option<Message>,
     /// For how long a connection that was lost is made again.
     pub retry: Duration,
+    /// The exchange of AMQP 0.9.1 that is published to, or that queues are bound to; without it
+    /// `amq.topic`, which is the one of topics.
+    pub exchange: Option<String>,
 }
 
 /// What is subscribed to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Wish {
     /// Filters of topics.
     pub filters: Vec<String>,
@@ -94,6 +104,14 @@ pub struct Wish {
     pub qos: u8,
     /// Messages that are retained do not come.
     pub no_retained: bool,
+    /// A queue of AMQP 0.9.1, which is made where it is not there, and stays; without it the client
+    /// has one of its own for as long as it is connected.
+    pub queue: Option<String>,
+    /// Where a consumer of WS-Notification listens; without it at a port of the system's choice.
+    pub listen: Option<SocketAddr>,
+    /// With WS-Notification: the broker keeps messages in a pull point, and is asked for them this
+    /// often.
+    pub pull: Option<Duration>,
 }
 
 /// What a subscriber hears.
@@ -147,6 +165,9 @@ pub async fn publish(
         Scheme::Mqtt => mqtt::publish(target, settings, messages).await,
         Scheme::MqttSn => mqttsn::publish(target, settings, messages).await,
         Scheme::MqttUdp => mqttudp::publish(target, messages).await,
+        Scheme::Amqp => amqp::publish(target, settings, messages).await,
+        Scheme::Amqp091 => amqp091::publish(target, settings, messages).await,
+        Scheme::Wsn => wsn::publish(target, settings, messages).await,
     }
 }
 
@@ -167,6 +188,9 @@ pub async fn subscribe(
         Scheme::Mqtt => mqtt::subscribe(target, settings, wish, take, end.as_mut()).await,
         Scheme::MqttSn => mqttsn::subscribe(target, settings, wish, take, end.as_mut()).await,
         Scheme::MqttUdp => mqttudp::subscribe(target, wish, take, end.as_mut()).await,
+        Scheme::Amqp => amqp::subscribe(target, settings, wish, take, end.as_mut()).await,
+        Scheme::Amqp091 => amqp091::subscribe(target, settings, wish, take, end.as_mut()).await,
+        Scheme::Wsn => wsn::subscribe(target, settings, wish, take, end.as_mut()).await,
     }
 }
 

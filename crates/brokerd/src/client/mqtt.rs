@@ -3,21 +3,18 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use proto::mqtt::client::{self, Client, Closed, Failure, Input, Output};
 use proto::mqtt::{
     ConnAck, Connect, Disconnect, Filter, Id, Options, Properties, Publish, Qos, Reason,
     RetainHandling, Text, Value, Version, Will,
 };
-use proxy::dial;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
 use super::again::Again;
+use super::line::{Happening, Line};
 use super::{Event, Message, Published, Settings, Target, Wish};
 use crate::error::Error;
-use crate::websocket;
 
 /// Messages that a publisher has open at once; further ones wait with who makes them.
 const MAX_OPEN: usize = 1000;
@@ -28,8 +25,6 @@ const RECEIVE_MAXIMUM: u32 = 1000;
 const ALIASES: u32 = 64;
 /// How long a broker may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long the last bytes may wait before some of them leave.
-const FAREWELL: Duration = Duration::from_secs(10);
 /// The SUBSCRIBE of a client; there is one.
 const SUBSCRIBE: u64 = 0;
 
@@ -39,18 +34,18 @@ pub(super) async fn publish(
     settings: &Settings,
     mut messages: mpsc::Receiver<Message>,
 ) -> Result<Published, Error> {
-    let mut line = Line::new(target, settings)?;
+    let mut talk = Talk::new(target, settings)?;
     let mut published = Published::default();
     let (mut key, mut is_over) = (0, false);
-    line.connect().await?;
+    talk.connect().await?;
     loop {
         if is_over && published.ended() == key {
-            line.leave().await?;
+            talk.leave().await?;
             return Ok(published);
         }
         let has_room = !is_over
-            && line.client.open_messages() < MAX_OPEN
-            && line.leaves.len() < MAX_UNWRITTEN_BYTES;
+            && talk.client.open_messages() < MAX_OPEN
+            && talk.line.leaves.len() < MAX_UNWRITTEN_BYTES;
         tokio::select! {
             message = messages.recv(), if has_room => {
                 let Some(message) = message else {
@@ -60,17 +55,17 @@ pub(super) async fn publish(
                 // Each has one end.
                 key += 1;
                 match publication(message, settings.version) {
-                    Ok(publish) => line.input(Input::Publish { key, publish }),
+                    Ok(publish) => talk.input(Input::Publish { key, publish }),
                     Err(why) => published.fail(why),
                 }
             }
-            output = line.next() => match output {
-                Output::Published { reason, .. } if reason.is_failure() => {
+            output = talk.next() => match output {
+                Some(Output::Published { reason, .. }) if reason.is_failure() => {
                     published.fail(format!("the broker refuses it: {}", named(reason)));
                 }
-                Output::Published { .. } => published.accepted += 1,
-                Output::Failed { failure, .. } => published.fail(words(&failure)),
-                Output::Closed(closed) => line.lost(&closed).await?,
+                Some(Output::Published { .. }) => published.accepted += 1,
+                Some(Output::Failed { failure, .. }) => published.fail(words(&failure)),
+                Some(Output::Closed(closed)) => talk.lost(&closed).await?,
                 _ => {}
             },
         }
@@ -86,17 +81,18 @@ pub(super) async fn subscribe(
     mut end: Pin<&mut impl Future<Output = ()>>,
 ) -> Result<(), Error> {
     let filters = filters(wish)?;
-    let mut line = Line::new(target, settings)?;
-    line.connect().await?;
+    let mut talk = Talk::new(target, settings)?;
+    talk.connect().await?;
     loop {
         let output = tokio::select! {
-            output = line.next() => output,
+            output = talk.next() => output,
             () = end.as_mut() => break,
         };
+        let Some(output) = output else { continue };
         let goes_on = match output {
             Output::Open(_) => {
                 let (filters, properties) = (filters.clone(), Properties::NONE);
-                line.input(Input::Subscribe { key: SUBSCRIBE, filters, properties });
+                talk.input(Input::Subscribe { key: SUBSCRIBE, filters, properties });
                 true
             }
             Output::Subscribed { ack, .. } => {
@@ -106,7 +102,7 @@ pub(super) async fn subscribe(
                     .map(|(filter, reason)| format!("{filter}: {}", named(*reason)))
                     .collect();
                 if refused.len() == wish.filters.len() {
-                    let _ = line.leave().await;
+                    let _ = talk.leave().await;
                     let what = refused.join(", ");
                     return Err(Error::System(format!("the broker refuses all: {what}")));
                 }
@@ -117,7 +113,7 @@ pub(super) async fn subscribe(
                     take(Event::Message(message(publish)))
                 };
                 if let Some(receipt) = receipt {
-                    line.input(Input::Accept { receipt, reason: Reason::SUCCESS });
+                    talk.input(Input::Accept { receipt, reason: Reason::SUCCESS });
                 }
                 goes_on
             }
@@ -125,7 +121,7 @@ pub(super) async fn subscribe(
             Output::Failed { failure, .. } => return Err(Error::Caller(words(&failure))),
             Output::Closed(closed) => {
                 tokio::select! {
-                    lost = line.lost(&closed) => lost?,
+                    lost = talk.lost(&closed) => lost?,
                     () = end.as_mut() => return Ok(()),
                 }
                 true
@@ -137,27 +133,20 @@ pub(super) async fn subscribe(
         }
     }
     // What it got is there, whether the broker hears that it leaves or not.
-    let _ = line.leave().await;
+    let _ = talk.leave().await;
     Ok(())
 }
 
 /// A client, and its connection where there is one.
-struct Line<'a> {
+struct Talk<'a> {
     target: &'a Target,
     client: Client,
-    stream: Option<dial::Stream>,
-    began: Instant,
-    came: BytesMut,
-    /// What is to be written.
-    leaves: BytesMut,
-    /// Something was written that the layers in between may still hold.
-    must_flush: bool,
-    wake_at: Option<Duration>,
+    line: Line<'a>,
     again: Again,
     has_been_open: bool,
 }
 
-impl<'a> Line<'a> {
+impl<'a> Talk<'a> {
     fn new(target: &'a Target, settings: &Settings) -> Result<Self, Error> {
         let of_client = client::Settings {
             connect: connect(target, settings).map_err(Error::Caller)?,
@@ -170,93 +159,47 @@ impl<'a> Line<'a> {
         Ok(Self {
             target,
             client,
-            stream: None,
-            began: Instant::now(),
-            came: BytesMut::new(),
-            leaves: BytesMut::new(),
-            must_flush: false,
-            wake_at: None,
+            line: Line::new(target),
             again: Again::new(settings.retry),
             has_been_open: false,
         })
     }
 
     fn input(&mut self, input: Input) {
-        self.client.handle_input(self.began.elapsed(), input);
+        self.client.handle_input(self.line.now(), input);
     }
 
     /// Connects, once.
     async fn connect(&mut self) -> Result<(), Error> {
-        let Target { host, address, layers, .. } = self.target;
-        let stream = dial::open(address, host, address, layers)
-            .await
-            .map_err(|error| Error::System(format!("{address}: {error}")))?;
-        self.stream = Some(match layers.websocket {
-            None => stream,
-            Some(_) => Box::new(websocket::of_client(stream)),
-        });
-        self.leaves.clear();
-        self.must_flush = false;
+        self.line.connect().await?;
         self.input(Input::Connected);
         Ok(())
     }
 
-    /// What the client says next. May be dropped while it waits.
-    async fn next(&mut self) -> Output {
+    /// What the client says next; `None` when what was to be written has left, so that there is
+    /// room for more. May be dropped while it waits.
+    async fn next(&mut self) -> Option<Output> {
         loop {
             while let Some(output) = self.client.poll_output() {
                 match output {
-                    Output::Transmit(bytes) => self.leaves.extend_from_slice(&bytes),
-                    Output::WakeAt(at) => self.wake_at = Some(at),
+                    Output::Transmit(bytes) => self.line.leaves.extend_from_slice(&bytes),
+                    Output::WakeAt(at) => self.line.wake_at = Some(at),
                     other => {
                         if matches!(other, Output::Open(_)) {
                             self.has_been_open = true;
                             self.again.connected();
                         }
-                        return other;
+                        return Some(other);
                     }
                 }
             }
-            let input = self.happening().await;
-            self.input(input);
-        }
-    }
-
-    /// Writes what is to be written, until something happens.
-    async fn happening(&mut self) -> Input {
-        let Self { stream, came, leaves, must_flush, wake_at, began, .. } = self;
-        let Some(stream) = stream else { return std::future::pending().await };
-        let (mut reader, mut writer) = tokio::io::split(stream);
-        loop {
-            let has_wake = wake_at.is_some();
-            let wake = *began + wake_at.unwrap_or_default();
-            let has_bytes = !leaves.is_empty();
-            // Each may be dropped before it is done, and is begun anew.
-            let push = async {
-                match has_bytes {
-                    true => writer.write_buf(leaves).await,
-                    false => writer.flush().await.map(|()| 0),
-                }
+            let input = match self.line.happening().await {
+                Happening::Bytes(bytes) => Input::Bytes(bytes),
+                Happening::Wake => Input::Wake,
+                Happening::Written => return None,
+                Happening::Lost => Input::Disconnected,
             };
-            tokio::select! {
-                pushed = push, if has_bytes || *must_flush => match pushed {
-                    Ok(written) if has_bytes == (written > 0) => *must_flush = has_bytes,
-                    _ => {
-                        leaves.clear();
-                        return Input::Disconnected;
-                    }
-                },
-                read = reader.read_buf(came) => {
-                    return match read {
-                        Ok(0) | Err(_) => Input::Disconnected,
-                        Ok(_) => Input::Bytes(came.split().freeze()),
-                    };
-                }
-                () = tokio::time::sleep_until(wake), if has_wake => {
-                    *wake_at = None;
-                    return Input::Wake;
-                }
-            }
+            self.input(input);
         }
     }
 
@@ -265,8 +208,7 @@ impl<'a> Line<'a> {
     /// # Errors
     /// Where there is none to be had, or the broker does not want this client.
     async fn lost(&mut self, closed: &Closed) -> Result<(), Error> {
-        self.stream = None;
-        self.wake_at = None;
+        self.line.drop();
         let is_final = match closed {
             Closed::Broken | Closed::Unanswered => false,
             // It ends, it moves, or it has enough to do.
@@ -289,7 +231,7 @@ impl<'a> Line<'a> {
         if is_final || !self.has_been_open {
             return Err(why);
         }
-        while let Some(pause) = self.again.pause(self.began.elapsed()) {
+        while let Some(pause) = self.again.pause(self.line.now()) {
             tokio::time::sleep(pause).await;
             match self.connect().await {
                 Ok(()) => return Ok(()),
@@ -308,25 +250,10 @@ impl<'a> Line<'a> {
         self.input(Input::Disconnect(Disconnect { reason, properties: Properties::NONE }));
         while let Some(output) = self.client.poll_output() {
             if let Output::Transmit(bytes) = output {
-                self.leaves.extend_from_slice(&bytes);
+                self.line.leaves.extend_from_slice(&bytes);
             }
         }
-        let Some(mut stream) = self.stream.take() else { return Ok(()) };
-        while !self.leaves.is_empty() {
-            let written = tokio::time::timeout(FAREWELL, stream.write_buf(&mut self.leaves)).await;
-            let error = match written {
-                Ok(Ok(1..)) => continue,
-                Ok(Ok(0)) => "the connection is closed".to_owned(),
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => format!("nothing leaves for {} s", FAREWELL.as_secs()),
-            };
-            let (address, bytes) = (&self.target.address, self.leaves.len());
-            let text = format!("{address}: {bytes} bytes have not left: {error}");
-            return Err(Error::System(text));
-        }
-        // Whether the broker still hears of the end changes nothing any more.
-        let _ = tokio::time::timeout(FAREWELL, stream.shutdown()).await;
-        Ok(())
+        self.line.finish().await
     }
 }
 

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use brokerd::Error;
-use brokerd::client::{Message, Published, publish};
+use brokerd::client::{Ability, Direction, Message, Published, publish};
 use proxy::config::Period;
 use tokio::sync::mpsc;
 
-use super::Peer;
+use super::{Peer, Use, given};
 use crate::terminal::{say, tell};
 
 /// Longest payload, in bytes: what a packet of MQTT holds.
@@ -29,14 +29,18 @@ const RETRY: Duration = Duration::from_secs(60);
 #[command(
     disable_version_flag = true,
     after_help = "\
-A topic of MQTT-SN may be #NUMBER, an id that both sides know.
+A topic of MQTT-SN may be #NUMBER, an id that both sides know. With AMQP 1.0 the topic is the
+address of a node; with AMQP 0.9.1 it is a routing key, with / for the dots of that.
 
 Examples:
   longwire pub mqtt://broker.example -t unit/7/track -m '{\"lat\":59.9}' -q 1
   longwire pub mqtts://ann@broker.example --password-file pw --cafile ca.pem -t a -f report.pdf
   tail -f positions | longwire pub mqtt://broker.example -t unit/7/track -l -q 1
   longwire pub mqtt-sn://192.0.2.1 -t '#7' -m 21.5 -q -1
-  longwire pub mqtt-udp://255.255.255.255 -t unit/7/track -m here"
+  longwire pub mqtt-udp://255.255.255.255 -t unit/7/track -m here
+  longwire pub amqps://ann@broker.example --password-file pw -t orders -m 7 -q 1
+  longwire pub amqp091://broker.example --exchange logs -t app/web -m started -q 1
+  longwire pub wsn://broker.example:8090 -t unit/7/track -m '<track/>'"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -46,10 +50,11 @@ pub(crate) struct Args {
     topic: String,
     #[command(flatten)]
     source: Source,
-    /// Quality of service, 0 to 2; with MQTT-SN -1, too.
-    #[arg(short, long, value_name = "QOS", default_value = "0", allow_negative_numbers = true,
+    /// Quality of service, 0 to 2, of which each protocol has some; with MQTT-SN -1, too. Without
+    /// it the least.
+    #[arg(short, long, value_name = "QOS", allow_negative_numbers = true,
           value_parser = clap::value_parser!(i8).range(-1..=2))]
-    qos: i8,
+    qos: Option<i8>,
     /// It is kept for later subscribers.
     #[arg(short, long)]
     retain: bool,
@@ -62,6 +67,10 @@ pub(crate) struct Args {
     repeat_delay: Period,
     #[command(flatten)]
     more: Properties,
+    /// The exchange, with AMQP 0.9.1: one that has no queue for a message gives it back where the
+    /// QoS is 1. Without it amq.topic.
+    #[arg(long, value_name = "NAME")]
+    exchange: Option<String>,
     /// Print an object of what became of it.
     #[arg(long)]
     json: bool,
@@ -88,7 +97,7 @@ struct Source {
     null: bool,
 }
 
-/// What is said beside the payload, as far as the protocol can.
+/// What is said beside the payload, where the protocol can.
 #[derive(clap::Args)]
 struct Properties {
     /// Media type.
@@ -116,9 +125,9 @@ fn pair(text: &str) -> Result<(String, String), String> {
 /// Publishes, and says what became of it.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let done = super::run(async {
-        let (target, settings) = args.peer.read(RETRY)?;
+        let (target, settings, qos) = args.peer.read(args.asked())?;
         let (sender, receiver) = mpsc::channel(AHEAD);
-        let message = args.message();
+        let message = args.message(qos);
         if args.source.lines {
             std::thread::spawn(move || lines(&message, &sender));
             return publish(&target, &settings, receiver).await;
@@ -155,12 +164,28 @@ fn report(json: bool, published: &Published) -> anyhow::Result<()> {
 }
 
 impl Args {
+    /// What is asked of the protocol.
+    fn asked(&self) -> Use<'_> {
+        let more = &self.more;
+        let given = given(&[
+            (self.retain, Ability::Retain),
+            (more.content_type.is_some(), Ability::ContentType),
+            (more.response_topic.is_some(), Ability::ResponseTopic),
+            (more.correlation_data.is_some(), Ability::CorrelationData),
+            (more.expiry.is_some(), Ability::Expiry),
+            (!more.user_property.is_empty(), Ability::UserProperty),
+            (self.exchange.is_some(), Ability::Exchange),
+        ]);
+        let exchange = self.exchange.as_ref();
+        Use { direction: Direction::Publish, given, qos: self.qos, exchange, retry: RETRY }
+    }
+
     /// The message without its payload.
-    fn message(&self) -> Message {
+    fn message(&self, qos: i8) -> Message {
         let more = &self.more;
         Message {
             topic: self.topic.clone(),
-            qos: self.qos,
+            qos,
             retain: self.retain,
             content_type: more.content_type.clone(),
             reply_to: more.response_topic.clone(),

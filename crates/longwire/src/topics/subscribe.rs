@@ -1,13 +1,14 @@
 //! `longwire sub`.
 
 use std::io::{self, Write as _};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use brokerd::client::{Event, Message, Wish, subscribe};
+use brokerd::client::{Ability, Direction, Event, Message, Wish, subscribe};
 use proxy::config::Period;
 
-use super::Peer;
+use super::{Peer, Use, given};
 use crate::terminal::tell;
 
 /// For how long a lost connection is made again, unless told otherwise: until somebody ends it.
@@ -26,18 +27,36 @@ Examples:
   longwire sub wss://broker.example/mqtt -t '#' --json
   longwire sub mqtts://ann@broker.example --password-file pw -t orders -q 1 -i ann-1 -c
   longwire sub mqtt-sn://192.0.2.1 -t 'unit/#' --count 1 --wait '10 s'
-  longwire sub mqtt-udp://239.1.2.3 -t '#' -v"
+  longwire sub mqtt-udp://239.1.2.3 -t '#' -v
+  longwire sub amqp://broker.example -t orders -q 1 -i ann-1 -c
+  longwire sub amqp091://broker.example/ships --queue work -q 1
+  longwire sub wsn://broker.example:8090 -t 'unit/#' --listen 192.0.2.7:9000
+  longwire sub wsn://broker.example:8090 -t 'unit/#' --pull"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
     peer: Peer,
     /// A filter of topics; may be given several times.
-    #[arg(short, long, value_name = "FILTER", required = true)]
+    #[arg(short, long, value_name = "FILTER", required_unless_present = "queue")]
     topic: Vec<String>,
-    /// Highest quality of service, 0 to 2.
-    #[arg(short, long, value_name = "QOS", default_value = "0",
-          value_parser = clap::value_parser!(u8).range(0..=2))]
-    qos: u8,
+    /// Highest quality of service, 0 to 2, of which each protocol has some; without it the least.
+    #[arg(short, long, value_name = "QOS", value_parser = clap::value_parser!(i8).range(0..=2))]
+    qos: Option<i8>,
+    /// The exchange that the queue is bound to, with AMQP 0.9.1; without it amq.topic.
+    #[arg(long, value_name = "NAME")]
+    exchange: Option<String>,
+    /// A queue, with AMQP 0.9.1: it is made where it is not there, keeps what comes, and stays.
+    /// Without it there is one for as long as the connection is there.
+    #[arg(long, value_name = "NAME")]
+    queue: Option<String>,
+    /// Where the broker posts messages to, with WS-Notification; without it a port of this
+    /// machine's at the address by which it reaches the broker.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Messages wait at the broker, with WS-Notification, which is asked for them this often.
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "1 s",
+          value_parser = Period::parse, conflicts_with = "listen")]
+    pull: Option<Period>,
     /// End after so many messages.
     #[arg(short = 'C', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
@@ -86,9 +105,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     };
     let done = super::run(async {
-        let (target, settings) = args.peer.read(RETRY)?;
-        let (filters, no_retained) = (args.topic.clone(), args.no_retained);
-        let wish = Wish { filters, qos: args.qos, no_retained };
+        let (target, settings, qos) = args.peer.read(args.asked())?;
+        let wish = Wish {
+            filters: args.topic.clone(),
+            qos: qos.unsigned_abs(),
+            no_retained: args.no_retained,
+            queue: args.queue.clone(),
+            listen: args.listen,
+            pull: args.pull.map(|pull| pull.0),
+        };
         let late = async {
             match args.wait {
                 Some(wait) => tokio::time::sleep(wait.0).await,
@@ -112,6 +137,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 impl Args {
+    /// What is asked of the protocol.
+    fn asked(&self) -> Use<'_> {
+        let given = given(&[
+            (self.no_retained, Ability::NoRetained),
+            (self.exchange.is_some(), Ability::Exchange),
+            (self.queue.is_some(), Ability::Queue),
+            (self.listen.is_some(), Ability::Listen),
+            (self.pull.is_some(), Ability::Pull),
+        ]);
+        let exchange = self.exchange.as_ref();
+        Use { direction: Direction::Subscribe, given, qos: self.qos, exchange, retry: RETRY }
+    }
+
     /// Prints a message; false where nobody reads any more.
     fn print(&self, message: &Message) -> io::Result<bool> {
         let mut line = Vec::new();

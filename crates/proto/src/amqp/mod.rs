@@ -1,5 +1,5 @@
 //! AMQP 1.0 (OASIS Standard, 29 October 2012): types, frames, performatives, messages, SASL, and
-//! the machine of one connection that a peer opened.
+//! the machines of one connection, that of who accepts it and that of who opens it.
 //!
 //! - [`types`]: values in their encodings (Part 1).
 //! - [`frame`]: protocol headers and frames (Part 2 §2.2, §2.3).
@@ -8,7 +8,7 @@
 //!   came.
 //! - [`sasl`]: who the peer is (Part 5 §5.3).
 //! - [`machine`]: one connection with its sessions and links, at the side of the container that
-//!   accepts.
+//!   accepts; [`client`]: at the side of the one that opens.
 
 pub mod frame;
 pub mod machine;
@@ -16,3 +16,5 @@ pub mod message;
 pub mod performative;
 pub mod sasl;
 pub mod types;
+
+pub use machine::client;

@@ -1,4 +1,4 @@
-//! The SASL layer at the side of the server (AMQP 1.0 Part 5 §5.3), with the mechanisms PLAIN
+//! The SASL layer (AMQP 1.0 Part 5 §5.3), with the mechanisms PLAIN
 //! (RFC 4616), ANONYMOUS (RFC 4505) and EXTERNAL (RFC 4422 appendix A), none of which has a
 //! challenge.
 
@@ -62,6 +62,21 @@ pub enum Credentials {
         /// As whom it wants to act; empty: as itself.
         authorize_as: String,
     },
+}
+
+impl Credentials {
+    /// The mechanism, and the first response by which a client says them.
+    #[must_use]
+    pub fn response(&self) -> (Mechanism, Bytes) {
+        match self {
+            Self::Plain { authorize_as, user, password } => {
+                let text = format!("{authorize_as}\0{user}\0{password}");
+                (Mechanism::Plain, text.into())
+            }
+            Self::Anonymous { trace } => (Mechanism::Anonymous, trace.clone().into()),
+            Self::External { authorize_as } => (Mechanism::External, authorize_as.clone().into()),
+        }
+    }
 }
 
 impl fmt::Debug for Credentials {

@@ -9,7 +9,7 @@
 //! - [`ReplyCode`] says why something was refused.
 //!
 //! [`machine`] is the server's side of one connection: handshake, signs of life, channels, and
-//! messages put together from their frames.
+//! messages put together from their frames; [`client`] is the client's side, with one channel.
 //!
 //! ```
 //! use longwire_proto::amqp091::{Frame, MIN_FRAME_BYTES, Method, encode_method};
@@ -37,6 +37,7 @@ pub use frame::{
     Frame, FrameKind, MIN_FRAME_BYTES, OVERHEAD_BYTES, PROTOCOL_HEADER, encode_content,
     encode_heartbeat, encode_method,
 };
+pub use machine::client;
 pub use method::Method;
 pub use reply::ReplyCode;
 pub use table::{Array, ArrayBuf, Entries, MAX_NESTING, Table, TableBuf, Value, Values};

@@ -1,6 +1,7 @@
 //! The adapter with a core below it.
 
 mod brokered;
+mod client;
 mod hostile;
 mod kept;
 mod pulling;

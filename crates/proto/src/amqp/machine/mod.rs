@@ -4,11 +4,13 @@
 //! It negotiates (AMQP 1.0 Part 2 §2.2, Part 5 §5.3.2), opens, answers sessions of the peer, keeps
 //! the windows of sessions and the credit of links, puts messages together and takes them apart,
 //! and knows which deliveries are not settled. It begins nothing of its own: links are the peer's.
+//! [`client`] is the other side, on the same sessions and links.
 //!
 //! Of what is resumed (Part 2 §2.6.13) it knows nothing: no delivery outlives its link. A peer that
 //! sends one again reads in the attach that nothing of it is here, and what it then sends as
 //! resumed is passed over.
 
+pub mod client;
 mod deliveries;
 mod handshake;
 mod io;

@@ -45,8 +45,14 @@ pub(super) struct Session {
 impl Session {
     /// Answers a begin.
     pub(super) fn begin(begin: &Begin, remote: u16, channel: u16, io: &mut Io) -> Self {
-        let answer = Begin {
-            remote_channel: Some(remote),
+        io.send(channel, &Performative::Begin(Box::new(Self::begin_of(Some(remote)))));
+        Self::new(begin, channel)
+    }
+
+    /// The begin of this side, which answers that of the peer on the channel `remote`, or asks.
+    pub(super) fn begin_of(remote: Option<u16>) -> Begin {
+        Begin {
+            remote_channel: remote,
             next_outgoing_id: 0,
             incoming_window: MAX_SESSION_WINDOW,
             outgoing_window: MAX_SESSION_WINDOW,
@@ -54,8 +60,11 @@ impl Session {
             offered_capabilities: Vec::new(),
             desired_capabilities: Vec::new(),
             properties: Vec::new(),
-        };
-        io.send(channel, &Performative::Begin(Box::new(answer)));
+        }
+    }
+
+    /// With the peer's begin, and the channel of this side.
+    pub(super) fn new(begin: &Begin, channel: u16) -> Self {
         Self {
             channel,
             is_ending: false,
@@ -77,6 +86,11 @@ impl Session {
     /// The link of this id.
     pub(super) fn link(&mut self, link: LinkId) -> Option<&mut Link> {
         self.links.get_mut(self.handles.get(&link)?)
+    }
+
+    /// Whether the peer takes a handle of this side.
+    pub(super) fn takes(&self, handle: u32) -> bool {
+        handle <= self.handle_max.min(MAX_HANDLE)
     }
 
     /// Whether a link is there, and neither side has detached it.

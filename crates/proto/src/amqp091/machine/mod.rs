@@ -6,6 +6,7 @@
 
 mod alive;
 mod channel;
+pub mod client;
 mod handshake;
 #[cfg(test)]
 mod tests;

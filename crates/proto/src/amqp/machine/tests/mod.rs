@@ -1,5 +1,6 @@
 //! A peer made of frames on one side, an application made of a few inputs on the other.
 
+mod client;
 mod deliveries;
 mod handshake;
 mod links;
