@@ -191,7 +191,7 @@ impl Turn<'_> {
                 format!("{}: {why}", nodes.get(host).map_or("", |node| &node.name))
             })?;
         }
-        Ok(())
+        self.workload.await_ready(ground, deadline)
     }
 
     /// Lets the scenario pass: what moves is moved, what is to be done is done.
@@ -231,8 +231,8 @@ impl Turn<'_> {
             group: scenario.group_of(node.id).map_or_else(String::new, |group| group.name.clone()),
         };
         let Outcome { messages, mut checks } = outcome;
-        let reasons = programs.iter().filter_map(Started::reason);
-        let found = match reasons.last() {
+        let mut reasons = programs.iter().filter_map(Started::reason);
+        let found = match reasons.next_back() {
             Some(reason) if ended > 0 => format!("{ended} ended; a log ends with '{reason}'"),
             _ => format!("{ended} ended"),
         };

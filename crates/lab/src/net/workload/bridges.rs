@@ -5,15 +5,25 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use link::net::{Scenario, Transport};
 
 use super::{Ground, Program};
 use crate::experiment::pair::{GATEWAY_PORT, Keys};
 use crate::experiment::processes::READY;
+use crate::net::http::ask;
 
 /// Where a node's edges listen on its loopback: the first of so many ports.
 const EDGE_PORT: u16 = 8200;
+
+/// Where they say how they are: the first of so many ports.
+const ADMIN_PORT: u16 = 8300;
+/// How often an edge is asked whether it has its gateway.
+const QUESTION_INTERVAL: Duration = Duration::from_millis(100);
+/// How long it may take to answer.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How a node gives messages to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +80,9 @@ impl Bridges {
         if self.is_bridge(from) {
             return self.peers(from).into_iter().find(|peer| self.share(*peer, to)).map(Reach::Via);
         }
-        let near = (0..self.channels.len()).filter(|host| self.is_bridge(*host));
-        near.into_iter().find(|host| self.share(from, *host)).map(Reach::Via)
+        let near = |host: &usize| self.is_bridge(*host) && self.share(from, *host);
+        let mut near = (0..self.channels.len()).filter(near);
+        near.find(|host| self.reach(*host, to).is_some()).map(Reach::Via)
     }
 
     /// Why the pair has no place in a scenario; none where it has.
@@ -122,12 +133,34 @@ impl Bridges {
                 edge.args(["edge", "--listen", &format!("127.0.0.1:{}", EDGE_PORT + place)]);
                 edge.args(["--upstream", &origin(peer)]);
                 edge.args(["--gateway", &format!("{peer}:{GATEWAY_PORT}")]);
+                edge.args(["--admin", &format!("127.0.0.1:{}", ADMIN_PORT + place)]);
                 edge.args(["--carrier", carrier]);
                 keys.tell_edge(&mut edge);
                 programs.push(Program { host: *host, command: edge, ready: READY });
             }
         }
         Ok(programs)
+    }
+
+    /// Waits until all edges have their gateways, as a pair in use has.
+    pub(super) fn await_ready(&self, ground: &Ground<'_>, deadline: Instant) -> Result<(), String> {
+        for host in 0..self.channels.len() {
+            for (place, _) in (0..).zip(self.peers(host)) {
+                let question = ("GET", "/health/ready");
+                let is_ready = || {
+                    let (to, port) = ((ground.topology, host), ADMIN_PORT + place);
+                    let answer = ask(to, port, question, None, ANSWER_PATIENCE);
+                    answer.is_ok_and(|answer| answer.status == 200)
+                };
+                while !is_ready() {
+                    if Instant::now() >= deadline {
+                        return Err("edge and gateway did not connect in time".to_owned());
+                    }
+                    thread::sleep(QUESTION_INTERVAL);
+                }
+            }
+        }
+        Ok(())
     }
 }
 

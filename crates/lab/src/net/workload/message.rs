@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use link::net::{Case, Scenario, ScriptedMessage, Transport};
 use record::calendar;
@@ -152,6 +152,10 @@ impl Workload for Messages<'_> {
             programs.extend(bridges.programs(ground, self.case.transport, HTTP_PORT)?);
         }
         Ok(programs)
+    }
+
+    fn await_ready(&self, ground: &Ground<'_>, deadline: Instant) -> Result<(), String> {
+        self.bridges.as_ref().map_or(Ok(()), |bridges| bridges.await_ready(ground, deadline))
     }
 
     fn times(&self) -> Vec<Duration> {

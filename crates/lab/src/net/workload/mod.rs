@@ -65,6 +65,11 @@ pub(super) trait Workload: Sync {
     /// The programs of all hosts, started before the beginning and awaited.
     fn programs(&self, ground: &Ground<'_>) -> Result<Vec<Program>, String>;
 
+    /// Waits for what is to be true besides, once all programs are ready.
+    fn await_ready(&self, _ground: &Ground<'_>, _deadline: Instant) -> Result<(), String> {
+        Ok(())
+    }
+
     /// When something is to be done, in order of time.
     fn times(&self) -> Vec<Duration>;
 
