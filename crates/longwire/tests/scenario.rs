@@ -111,7 +111,7 @@ fn scenarios_are_kept_listed_compared_and_forgotten() {
     assert_eq!(folder.good(&["diff", "mine", "other"]), "");
     let path = folder.0.join("scenarios/other/scenario.toml");
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replacen("seed = 15\n", "seed = 16\n", 1)).unwrap();
+    fs::write(&path, text.replacen("seed = 20\n", "seed = 21\n", 1)).unwrap();
     let output = folder.scenario(&["diff", "mine", "other"]);
     assert_eq!(output.status.code(), Some(DIFFERENT));
     let said = String::from_utf8(output.stdout).unwrap();
