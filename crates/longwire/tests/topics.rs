@@ -255,6 +255,25 @@ fn messages_longer_than_what_is_written_at_once_do_not_stall() {
 }
 
 #[test]
+fn a_session_keeps_what_comes_and_properties_arrive() {
+    let broker = Broker::start(1, &["--mqtt", "127.0.0.1:0"]);
+    let url = broker.url("mqtt");
+    let mine = ["-i", "reader", "-c", "-q", "1", "-t", "log"];
+    said(&[&["sub", &url, "-E"][..], &mine].concat());
+    let more = ["--content-type", "text/plain", "-D", "k=2", "-D", "k=1", "--expiry", "1 h"];
+    let args = ["pub", &url, "-t", "log", "-m", "x", "-q", "1", "--repeat", "2"];
+    said(&[&args[..], &more].concat());
+    let lines = said(&[&["sub", &url, "-C", "2", "-W", "30 s", "--json"][..], &mine].concat());
+    let all: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(all.len(), 2, "{lines}");
+    for one in all {
+        assert_eq!((&one["payload"], &one["content_type"]), (&"x".into(), &"text/plain".into()));
+        assert_eq!(one["properties"], serde_json::json!([["k", "2"], ["k", "1"]]));
+    }
+}
+
+#[test]
 fn a_broker_that_is_killed_gets_each_line() {
     let store = std::env::temp_dir().join(format!("lw-topics-{}", std::process::id()));
     let place = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();

@@ -32,6 +32,8 @@ pub(super) struct Http<'a> {
     target: &'a Target,
     /// A connection that may be used again, and where to it leads.
     kept: Option<(String, SendRequest<Full<Bytes>>)>,
+    /// Somebody was there once: what fails then is tried again.
+    pub(super) has_connected: bool,
 }
 
 /// Where a request goes.
@@ -59,7 +61,7 @@ impl UrlParts {
 
 impl<'a> Http<'a> {
     pub(super) fn new(target: &'a Target) -> Self {
-        Self { target, kept: None }
+        Self { target, kept: None, has_connected: false }
     }
 
     /// Where the broker is.
@@ -104,6 +106,7 @@ impl<'a> Http<'a> {
             Some(sender) => sender,
             None => self.connect(&place).await?,
         };
+        self.has_connected = true;
         let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
         let status = answer.status().as_u16();
         let body = Limited::new(answer.into_body(), MAX_BODY_BYTES).collect().await;

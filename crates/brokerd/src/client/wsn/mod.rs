@@ -49,7 +49,6 @@ struct Broker<'a> {
     http: Http<'a>,
     again: Again,
     began: Instant,
-    has_answered: bool,
 }
 
 impl<'a> Broker<'a> {
@@ -59,7 +58,6 @@ impl<'a> Broker<'a> {
             http: Http::new(target),
             again: Again::new(settings.retry),
             began: Instant::now(),
-            has_answered: false,
         }
     }
 
@@ -98,7 +96,6 @@ impl<'a> Broker<'a> {
                     return Err(Error::System(text));
                 }
                 Ok(answer) if !LATER.contains(&answer.status) => {
-                    self.has_answered = true;
                     self.again.connected();
                     return Ok(answer);
                 }
@@ -106,7 +103,7 @@ impl<'a> Broker<'a> {
                 Err(why) => why,
             };
             let why = Error::System(format!("{}: {why}", self.target.address));
-            if !self.has_answered {
+            if !self.http.has_connected {
                 return Err(why);
             }
             let Some(pause) = self.again.pause(self.began.elapsed()) else { return Err(why) };
