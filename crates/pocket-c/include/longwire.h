@@ -133,7 +133,7 @@ const lw_form *lw_form_xml(void);
 const lw_form *lw_form_wbxml(void);
 const lw_form *lw_form_cbor(void);
 
-/* A table of tokens for WBXML, packed by `longwire wbxml pack`. */
+/* A table of tokens for WBXML, as codec::wbxml packs it. */
 typedef struct lw_tokens {
     const uint8_t *packed; /* null: all names are literals, which any reader knows */
     size_t len;

@@ -156,6 +156,10 @@ pub(crate) trait Machine {
     fn give(&mut self, room: &mut [u8]) -> Output;
 }
 
+/// How often a wait may end before its time without the clock having moved: one that stands still
+/// must not make a call last for ever.
+const MAX_STOOD_STILL: u8 = 16;
+
 /// Runs a call from `now` to its end.
 pub(crate) fn drive(
     socket: &mut dyn Socket,
@@ -164,6 +168,7 @@ pub(crate) fn drive(
     room: &mut [u8],
 ) -> Result<Arrived, Error> {
     machine.take(now, Input::Wake);
+    let mut stood_still: u8 = 0;
     loop {
         match machine.give(room) {
             Output::Transmit { at, len } => {
@@ -174,14 +179,16 @@ pub(crate) fn drive(
             Output::WaitUntil(until, at) => {
                 let free = room.get_mut(at..).ok_or(Error::NoRoom)?;
                 let received = socket.receive(free, until.saturating_sub(now))?;
+                stood_still = if received.now > now { 0 } else { stood_still.saturating_add(1) };
                 now = now.max(received.now);
                 match received.datagram {
                     Some((from, len)) => {
                         machine.take(now, Input::Datagram { from, room, at, len });
                     }
-                    // A clock that stands still must not make this one wait for ever.
                     None => {
-                        now = now.max(until);
+                        if stood_still > MAX_STOOD_STILL {
+                            now = now.max(until);
+                        }
                         machine.take(now, Input::Wake);
                     }
                 }

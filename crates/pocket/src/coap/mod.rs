@@ -40,9 +40,8 @@ impl Client {
         Self { server, chance, mid: u16::from_le_bytes([low, high]) }
     }
 
-    /// Makes a call, and returns the answer in the caller's `room`, which also has to hold a
-    /// datagram in front of which the answer gathers: 1,100 bytes beyond the answer are enough, and
-    /// with fewer blocks are smaller.
+    /// Makes a call, and returns the answer in the caller's `room`, where it gathers before the
+    /// datagrams: 1,100 bytes beyond the answer are enough, and with fewer its blocks are smaller.
     ///
     /// `now` is the caller's clock, that of [`crate::Received`].
     ///
@@ -65,7 +64,7 @@ impl Client {
 }
 
 /// Numbers of content formats (RFC 7252 §12.3 and its registry). WBXML has none: its number is
-/// from the range that nobody registers (§12.3, experimental).
+/// from the range for experiments.
 fn format_of(content: Content) -> u32 {
     match content {
         Content::Xml => 41,
@@ -76,7 +75,7 @@ fn format_of(content: Content) -> u32 {
     }
 }
 
-/// Of WBXML, between longwire's own.
+/// Of WBXML, which only peers understand that have agreed on it.
 const WBXML: u32 = 65_192;
 
 fn content_of(format: u32) -> Content {

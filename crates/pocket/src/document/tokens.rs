@@ -21,7 +21,7 @@ pub(super) mod kind {
     pub(in crate::document) const VALUE: u8 = 5;
 }
 
-/// A table of tokens (WAP-192 §5.8.2, §5.8.3), packed as `longwire wbxml pack` writes it: the
+/// A table of tokens (WAP-192 §5.8.2, §5.8.3), as `codec::wbxml::TokenTable::packed` packs it: the
 /// public identifier's number in four bytes, then records of kind, code, length and text. Behind a
 /// record of a page, whose code is its number, stand those of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
