@@ -6,10 +6,13 @@ use super::opaque::Kind;
 use crate::Error;
 use crate::xml::names::Interner;
 
+/// The table for SOAP, which tables of services begin with.
+pub(super) const SOAP: &str = include_str!("../../tables/wbxml/soap.tokens");
+
 /// The tables that come with the library; where several have the same number, which says only
 /// "unknown", those whose tokens are told apart more easily stand first.
 static FILES: &[&str] = &[
-    include_str!("../../tables/wbxml/soap.tokens"),
+    SOAP,
     include_str!("../../tables/wbxml/wml13.tokens"),
     include_str!("../../tables/wbxml/wml12.tokens"),
     include_str!("../../tables/wbxml/wml11.tokens"),
@@ -150,6 +153,12 @@ fn put<T>(list: &mut Vec<Option<T>>, at: usize, item: T) -> bool {
 }
 
 impl TokenTable {
+    /// The table without a token: all names are literals, which any reader of WBXML knows.
+    #[must_use]
+    pub fn literals() -> Self {
+        Self { number: UNKNOWN, ..Self::default() }
+    }
+
     /// Reads a table; see the type for its form.
     ///
     /// # Errors
@@ -451,6 +460,12 @@ fn kind_of(opaque: &[(Kind, String)], name: &str, page: u8, attribute: bool) -> 
         },
     });
     found.map_or(Kind::Any, |(kind, _)| *kind)
+}
+
+/// A number of some bytes (FNV-1a of 32 bits).
+pub(super) fn fingerprint(bytes: &[u8]) -> u32 {
+    let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    bytes.iter().fold(0x811c_9dc5, step)
 }
 
 /// The tables that come with the library.
