@@ -176,7 +176,8 @@ mod tests {
         <w:part name='word' type='x:string'/><w:part name='p' element='Get'/></w:message>\
         <w:portType name='P'><w:operation name='find'/></w:portType><w:binding name='B'>\
         <w:operation name='find'><w:input><b:body namespace='urn:r' \
-        xmlns:b='http://schemas.xmlsoap.org/wsdl/soap/'/></w:input></w:operation></w:binding></w:definitions>";
+        xmlns:b='http://schemas.xmlsoap.org/wsdl/soap/'/></w:input></w:operation></w:binding>\
+        </w:definitions>";
 
     /// A call of the study's kind: 508 bytes there.
     const CALL: &[u8] = b"<?xml version='1.0' encoding='UTF-8'?><SOAP-ENV:Envelope \
