@@ -1,8 +1,10 @@
 //! `cargo xtask tidy`: reads the table of crates in ARCHITECTURE.md and checks the rules of the
 //! house against the tree. One line per finding, exit status 1 if there is one, 2 on bad use.
-//! `cargo xtask house` measures the crates, so that two states can be compared.
+//! `cargo xtask house` measures the crates, so that two states can be compared; `cargo xtask
+//! pocket` builds the client for devices and measures that.
 
 mod cycle;
+mod elf;
 mod exceptions;
 mod finding;
 mod house;
@@ -12,6 +14,7 @@ mod mask;
 mod measure;
 mod member;
 mod paths;
+mod pocket;
 mod rules;
 mod source;
 mod table;
@@ -39,6 +42,12 @@ Usage: cargo xtask tidy [--root DIR]    check; one line `path:line: rule: what; 
                                         modules beside the root, the longest import cycle, the
                                         types with most methods and most fields
 
+       cargo xtask pocket [--library | --device]
+                                        build the client for devices and its library for C, and
+                                        print how large its parts are and how deep its stack gets;
+                                        --library: only build; --device: fail without the target of
+                                        a microcontroller
+
 Two states are compared so: git worktree add ../before REVISION, then
 cargo xtask house --root ../before, and without --root for the present one.
 
@@ -50,6 +59,7 @@ enum Task {
     Rules,
     Tidy { root: PathBuf },
     House { root: PathBuf, is_json: bool },
+    Pocket(pocket::Options),
 }
 
 fn main() -> ExitCode {
@@ -75,6 +85,13 @@ fn parse(args: Vec<OsString>) -> anyhow::Result<Task> {
         ["rules"] => Ok(Task::Rules),
         ["tidy"] => Ok(Task::Tidy { root: default_root() }),
         ["tidy", "--root", _] => Ok(Task::Tidy { root: PathBuf::from(&args[2]) }),
+        ["pocket"] => Ok(Task::Pocket(pocket::Options::default())),
+        ["pocket", "--library"] => {
+            Ok(Task::Pocket(pocket::Options { only_builds: true, needs_device: false }))
+        }
+        ["pocket", "--device"] => {
+            Ok(Task::Pocket(pocket::Options { only_builds: false, needs_device: true }))
+        }
         ["house", options @ ..] => house_task(options, &args[1..]),
         _ => bail!("`{}` is not a task; see `cargo xtask help`", words.join(" ")),
     }
@@ -129,6 +146,11 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
                 return Ok(ExitCode::FAILURE);
             }
             eprintln!("tidy: {} rules hold", RULES.len());
+        }
+        Task::Pocket(options) => {
+            drop(out);
+            let is_good = pocket::run(&default_root(), options)?;
+            return Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         Task::House { root, is_json } => {
             let measures = measure::measure(&read(&root)?);

@@ -27,6 +27,15 @@ pub fn decode(document: &[u8], settings: &Settings<'_>, limits: &Limits) -> Resu
     Ok(out)
 }
 
+/// The number of a document's public identifier; `None` where it is a text, or this is no document.
+#[must_use]
+pub fn number_of(document: &[u8]) -> Option<u32> {
+    match read(document).ok()?.0.public_id {
+        PublicId::Known(number) => Some(number),
+        PublicId::Text(_) => None,
+    }
+}
+
 /// What surrounds a document that is inside of another.
 struct Surroundings {
     /// The default namespace around it.

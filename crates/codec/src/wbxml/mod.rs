@@ -19,13 +19,15 @@
 mod attribute;
 mod charset;
 mod decode;
+mod derive;
 mod encode;
 mod opaque;
 mod strings;
 mod table;
 
 pub use charset::Charset;
-pub use decode::decode;
+pub use decode::{decode, number_of};
+pub use derive::derive;
 pub use encode::{Encoder, encode};
 pub use table::{TokenTable, tables};
 

@@ -6,10 +6,13 @@ use super::opaque::Kind;
 use crate::Error;
 use crate::xml::names::Interner;
 
+/// The table for SOAP, which tables of services begin with.
+pub(super) const SOAP: &str = include_str!("../../tables/wbxml/soap.tokens");
+
 /// The tables that come with the library; where several have the same number, which says only
 /// "unknown", those whose tokens are told apart more easily stand first.
 static FILES: &[&str] = &[
-    include_str!("../../tables/wbxml/soap.tokens"),
+    SOAP,
     include_str!("../../tables/wbxml/wml13.tokens"),
     include_str!("../../tables/wbxml/wml12.tokens"),
     include_str!("../../tables/wbxml/wml11.tokens"),
@@ -150,6 +153,12 @@ fn put<T>(list: &mut Vec<Option<T>>, at: usize, item: T) -> bool {
 }
 
 impl TokenTable {
+    /// The table without a token: all names are literals, which any reader of WBXML knows.
+    #[must_use]
+    pub fn literals() -> Self {
+        Self { number: UNKNOWN, ..Self::default() }
+    }
+
     /// Reads a table; see the type for its form.
     ///
     /// # Errors
@@ -313,6 +322,65 @@ impl TokenTable {
         self.uris.get(number)
     }
 
+    /// The table for the client of devices, `pocket`: the number in four bytes, then records of
+    /// kind, code, length and text. Kinds 0, 2 and 4 begin a page of tags, attributes and values,
+    /// whose number is the code; 1, 3 and 5 are what stands on it.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for what that client does not know: an identifier as text, pages without
+    /// namespaces, extensions, opaque data, variables; and for texts over 255 bytes.
+    pub fn packed(&self) -> Result<Vec<u8>, Error> {
+        let refused = |what: &str| Error::Option { what: format!("a packed table has no {what}") };
+        let is_opaque = |kind: Kind| !matches!(kind, Kind::Any);
+        let has_opaque = self.tags.iter().flatten().any(|tag| is_opaque(tag.opaque))
+            || self.starts.iter().flatten().any(|start| is_opaque(start.opaque));
+        let lacks = [
+            (self.by_text, "identifier that is a text"),
+            (!self.has_namespaces(), "pages without namespaces"),
+            (self.has_extensions() || self.variables, "extensions"),
+            (has_opaque, "opaque data"),
+        ];
+        if let Some((_, what)) = lacks.into_iter().find(|(is_there, _)| *is_there) {
+            return Err(refused(what));
+        }
+        let mut out = self.number.to_be_bytes().to_vec();
+        let mut put = |kind: u8, code: usize, text: &str| {
+            let code = u8::try_from(code).map_err(|_| refused("code over 255"))?;
+            let len = u8::try_from(text.len()).map_err(|_| refused("text over 255 bytes"))?;
+            out.extend([kind, code, len]);
+            out.extend_from_slice(text.as_bytes());
+            Ok::<(), Error>(())
+        };
+        for (page, tags) in self.tags.chunks(TAGS).enumerate() {
+            let uri = tags.iter().flatten().find_map(|tag| tag.uri);
+            if tags.iter().flatten().next().is_some() {
+                put(0, page, uri.map_or("", |uri| self.uri(uri)))?;
+            }
+            for (code, tag) in tags.iter().enumerate() {
+                tag.as_ref().map_or(Ok(()), |tag| put(1, code, &tag.name))?;
+            }
+        }
+        for (page, starts) in self.starts.chunks(STARTS).enumerate() {
+            if starts.iter().flatten().next().is_some() {
+                put(2, page, "")?;
+            }
+            for (code, start) in starts.iter().enumerate() {
+                let Some(Start { name, value, .. }) = start else { continue };
+                let text = if value.is_empty() { name.clone() } else { format!("{name}={value}") };
+                put(3, code, &text)?;
+            }
+        }
+        for (page, values) in self.values.chunks(STARTS).enumerate() {
+            if values.iter().flatten().next().is_some() {
+                put(4, page, "")?;
+            }
+            for (code, value) in values.iter().enumerate() {
+                value.as_ref().map_or(Ok(()), |value| put(5, code | 0x80, value))?;
+            }
+        }
+        Ok(out)
+    }
+
     /// The last word of its name.
     pub(super) fn version(&self) -> &str {
         self.name.rsplit(' ').next().unwrap_or("")
@@ -392,6 +460,12 @@ fn kind_of(opaque: &[(Kind, String)], name: &str, page: u8, attribute: bool) -> 
         },
     });
     found.map_or(Kind::Any, |(kind, _)| *kind)
+}
+
+/// A number of some bytes (FNV-1a of 32 bits).
+pub(super) fn fingerprint(bytes: &[u8]) -> u32 {
+    let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    bytes.iter().fold(0x811c_9dc5, step)
 }
 
 /// The tables that come with the library.
