@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -78,8 +79,8 @@ pub(crate) struct Options {
 /// Builds the library, prints the table, and says whether everything is within its bounds.
 pub(crate) fn run(root: &Path, options: Options) -> anyhow::Result<bool> {
     let host = build(root, None)?;
-    println!("library  {}", host.display());
-    println!("header   {}", root.join("crates/pocket-c/include/longwire.h").display());
+    say(&format!("library  {}", host.display()))?;
+    say(&format!("header   {}", root.join("crates/pocket-c/include/longwire.h").display()))?;
     if options.only_builds {
         return Ok(true);
     }
@@ -90,9 +91,14 @@ pub(crate) fn run(root: &Path, options: Options) -> anyhow::Result<bool> {
     } else if options.needs_device {
         bail!("no target {DEVICE}; `rustup target add {DEVICE}`");
     } else {
-        println!("\n{DEVICE}: skipped, `rustup target add {DEVICE}` is to come first");
+        say(&format!("\n{DEVICE}: skipped, `rustup target add {DEVICE}` is to come first"))?;
     }
     Ok(is_good & stack(root, &host)?)
+}
+
+/// Prints a line.
+fn say(line: &str) -> anyhow::Result<()> {
+    Ok(writeln!(io::stdout(), "{line}")?)
 }
 
 /// Builds the library for a target and returns its path.
@@ -162,7 +168,7 @@ fn measure(library: &Path, target: &str, max_bytes: u64) -> anyhow::Result<bool>
     let verdict = if is_within { "within" } else { "OVER" };
     let _ =
         writeln!(text, "\neverything is {} bytes, {verdict} the bound of {max_bytes}", last.all());
-    print!("{text}");
+    say(text.trim_end())?;
     Ok(is_within)
 }
 
@@ -175,13 +181,13 @@ fn stack(root: &Path, library: &Path) -> anyhow::Result<bool> {
     compiler.arg(folder.join("include")).arg("-o").arg(&program);
     match compiler.arg(folder.join("examples/stack.c")).arg(library).status() {
         Err(_) => {
-            println!("\nstack: skipped, there is no cc");
+            say("\nstack: skipped, there is no cc")?;
             return Ok(true);
         }
         Ok(status) if !status.success() => bail!("examples/stack.c was not built"),
         Ok(_) => {}
     }
-    println!();
+    say("")?;
     let status = Command::new(&program).status().context("cannot run examples/stack.c")?;
     Ok(status.success())
 }

@@ -72,7 +72,7 @@ fn of_more_principals_than_contexts_those_that_go_on_are_coded() {
     let (mut coded, mut seen) = ([0; 13], std::collections::BTreeSet::new());
     let mut send = |turn: usize, who: usize| {
         let bytes = update(who, turn);
-        coder.mark(0, principal(who as u8));
+        coder.mark(0, principal(u8::try_from(who).unwrap()));
         let runs = decode(&mut uncoder, &mut principals, &[&coder.code(&bytes)]).unwrap();
         assert_eq!(runs.len(), 1);
         assert_eq!(runs[0].1, bytes);
