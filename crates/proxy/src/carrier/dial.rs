@@ -1,8 +1,9 @@
 //! How an edge gets a connection to its gateway.
 //!
 //! Over a link that loses packets, or is down for a while, TCP waits ever longer before it tries
-//! again. So an attempt that has no answer after about a round trip gets another beside it, and the
-//! first that comes through counts: once the link is up, that takes one round trip more at most.
+//! again. So an attempt that has no answer after about a round trip gets another beside it, later
+//! each time, and the first that comes through counts: once the link is up, that takes a round trip
+//! and at most four seconds more.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,14 +15,16 @@ use relay::{CarrierId, DialFailure, Input};
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
 
 use super::{Carriers, Ended, TLS_BUFFER_BYTES, peer, stream_fd};
 use crate::actor::Message;
 use crate::tls;
 
-/// Attempts under way at once: those of two round trips, where somebody waits. Beyond it the
-/// oldest, whose pauses are longest, gives way.
+/// Attempts under way at once. Beyond it the oldest, whose pauses are longest, gives way.
 const MAX_ATTEMPTS: usize = 8;
+/// Longest time from one attempt at an address to the next.
+const MAX_PAUSE: Duration = Duration::from_secs(4);
 /// Addresses of a name that are tried and remembered.
 pub(super) const MAX_ADDRESSES: usize = 8;
 
@@ -157,6 +160,14 @@ fn failure_of_lookup(why: &str) -> DialFailure {
     if why.contains("emporary") { DialFailure::Silent } else { DialFailure::Unreachable }
 }
 
+/// How long the next attempt waits behind the one that began last: a round of all addresses longer
+/// each time. Attempts that come at the same pace for ever fill a slow link with themselves, so that
+/// none of their answers comes in time.
+fn pause(begun: usize, addresses: usize, pace: Duration) -> Duration {
+    let round = u32::try_from(begun.saturating_sub(1) / addresses.max(1) + 1).unwrap_or(u32::MAX);
+    pace.saturating_mul(round).min(MAX_PAUSE.max(pace))
+}
+
 /// The first connection to come about; an error once each address has failed and nothing is left to
 /// wait for.
 async fn race(addresses: &[SocketAddr], pace: Duration) -> io::Result<TcpStream> {
@@ -165,13 +176,15 @@ async fn race(addresses: &[SocketAddr], pace: Duration) -> io::Result<TcpStream>
     let mut next = addresses.iter().copied().cycle();
     let (mut begun, mut failed) = (0_usize, 0_usize);
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    let mut tick = tokio::time::interval(pace);
+    // sleep: until the next attempt is due
+    let mut due = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
     loop {
         tokio::select! {
-            _ = tick.tick() => {
+            () = due.as_mut() => {
                 let Some(address) = next.next() else { return Err(last) };
                 handles.push_back(attempts.spawn(TcpStream::connect(address)));
                 begun += 1;
+                due.as_mut().reset(Instant::now() + pause(begun, addresses.len(), pace));
                 if handles.len() > MAX_ATTEMPTS && let Some(oldest) = handles.pop_front() {
                     oldest.abort();
                 }
@@ -184,7 +197,7 @@ async fn race(addresses: &[SocketAddr], pace: Duration) -> io::Result<TcpStream>
                         return Err(last);
                     }
                     if begun < addresses.len() {
-                        tick.reset_immediately();
+                        due.as_mut().reset(Instant::now());
                     }
                 }
                 // One that gave way.
@@ -199,6 +212,24 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+
+    #[test]
+    fn attempts_on_a_slow_link_leave_room_for_their_answers() {
+        let pace = Duration::from_millis(250);
+        let mut begins = vec![Duration::ZERO];
+        while begins.len() < 20 {
+            let next = *begins.last().unwrap() + pause(begins.len(), 1, pace);
+            begins.push(next);
+        }
+        let within = |seconds: u64| begins.iter().filter(|at| at.as_secs() < seconds).count();
+        assert!((8..=10).contains(&within(10)), "{begins:?}");
+        // The first is given up when there are eight others.
+        let lives = |at: usize| begins[at + MAX_ATTEMPTS] - begins[at];
+        assert!(lives(0) >= Duration::from_secs(9), "{:?}", lives(0));
+        assert!((0..10).all(|at| lives(at) >= lives(0)));
+        assert_eq!(pause(2, 4, pace), pace, "each address once at first");
+        assert_eq!(pause(100, 1, Duration::from_secs(6)), Duration::from_secs(6));
+    }
 
     #[tokio::test]
     async fn an_address_that_refuses_gives_way_to_the_next_at_once() {
