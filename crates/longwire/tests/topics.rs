@@ -282,6 +282,8 @@ fn a_broker_that_is_killed_gets_each_line() {
     let url = broker.url("mqtt");
     let mine = ["-i", "reader", "-c", "-q", "2", "-t", "log"];
     said(&[&["sub", &url, "-E"][..], &mine].concat());
+    // What is acknowledged is in the store, and the publisher's session with it.
+    said(&["pub", &url, "-t", "other", "-m", "x", "-q", "2", "-i", "writer", "-c"]);
     let options = ["-t", "log", "-l", "-r", "-q", "2", "-i", "writer", "-c", "--json"];
     let mut publisher = longwire(&[&["pub", &url][..], &options].concat())
         .stdin(Stdio::piped())
