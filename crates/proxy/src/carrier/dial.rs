@@ -161,8 +161,8 @@ fn failure_of_lookup(why: &str) -> DialFailure {
 }
 
 /// How long the next attempt waits behind the one that began last: a round of all addresses longer
-/// each time. Attempts that come at the same pace for ever fill a slow link with themselves, so that
-/// none of their answers comes in time.
+/// each time. Attempts that come at the same pace for ever fill a slow link with themselves, so
+/// that none of their answers comes in time.
 fn pause(begun: usize, addresses: usize, pace: Duration) -> Duration {
     let round = u32::try_from(begun.saturating_sub(1) / addresses.max(1) + 1).unwrap_or(u32::MAX);
     pace.saturating_mul(round).min(MAX_PAUSE.max(pace))
