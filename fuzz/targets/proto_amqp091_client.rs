@@ -84,8 +84,7 @@ fuzz_target!(|data: &[u8]| {
             2 => {
                 // A header that is one, of a body that may be.
                 let body_bytes = u64::from(with);
-                let payload =
-                    [&[0, 60, 0, 0][..], &body_bytes.to_be_bytes(), &[0, 0]].concat();
+                let payload = [&[0, 60, 0, 0][..], &body_bytes.to_be_bytes(), &[0, 0]].concat();
                 let frame = Frame { kind: FrameKind::Header, channel: 1, payload: &payload };
                 let _ = frame.encode(&mut wire);
             }
