@@ -416,7 +416,8 @@ impl<P: Packet> Medium<P> {
         }
         if self.stations[port].has_work() {
             let aggregates = matches!(&self.config.access, Access::Tdma(tdma) if tdma.aggregates);
-            if aggregates {
+            let is_own = |schedule: &Schedule| schedule.owns(port, self.clock);
+            if aggregates && self.schedule.as_ref().is_some_and(is_own) {
                 self.stations[port].slot_at = Some(self.clock);
             } else {
                 self.wait_for_slot(port, self.clock);
@@ -652,7 +653,9 @@ impl<P: Packet> Medium<P> {
         for (port, station) in self.stations.iter_mut().enumerate() {
             let heard_mw = self.air.power_mw(port) + jamming_mw(&self.config, port, self.clock);
             let is_busy = self.air.is_sending(port) || heard_mw >= threshold_mw;
-            station.contention.hear(is_busy, csma, self.clock);
+            if station.contention.hear(is_busy, csma, self.clock) {
+                station.contention.draw(csma, &self.dice, port, self.clock);
+            }
         }
     }
 

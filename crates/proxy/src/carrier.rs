@@ -9,6 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::pin::Pin;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -143,6 +144,8 @@ pub(crate) struct Carriers {
     times: Times,
     /// Edge: where the gateway was found last.
     resolved: Arc<Mutex<Vec<SocketAddr>>>,
+    /// Edge: which of these is tried first.
+    next_address: Arc<AtomicUsize>,
     /// Edge: the gateways that were met over QUIC, by their addresses.
     met: Arc<Mutex<BTreeMap<SocketAddr, quic::Met>>>,
     handle: Handle,
@@ -161,7 +164,7 @@ impl Carriers {
         metrics: Arc<Metrics>,
     ) -> (Self, mpsc::Receiver<()>) {
         let (alive, ended) = mpsc::channel(1);
-        let (resolved, met) = (Arc::default(), Arc::default());
+        let (resolved, next_address, met) = (Arc::default(), Arc::default(), Arc::default());
         (
             Self {
                 trust,
@@ -169,6 +172,7 @@ impl Carriers {
                 own_bytes_per_s,
                 times,
                 resolved,
+                next_address,
                 met,
                 handle,
                 metrics,

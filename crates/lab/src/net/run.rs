@@ -26,6 +26,8 @@ use crate::processor::ProcessorTime;
 const READY_PATIENCE: Duration = Duration::from_secs(120);
 /// How often a run looks whether it is to stop.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// How often what was in the air is taken over, so that the ferry keeps little of it.
+const NOTE_INTERVAL: Duration = Duration::from_secs(1);
 /// Most things done at once; more wait for these, and are late.
 const MAX_ACTING: usize = 256;
 /// Stack of a thread that does one thing.
@@ -123,13 +125,14 @@ impl Turn<'_> {
         let handles: Vec<Handle> = programs.iter().map(|one| one.handle).collect();
         self.begin(ground, steps.first())?;
         let (begun, time_before) = (Begun::now(), ProcessorTime::now());
-        let (failed, moved) = self.pass(ground, begun)?;
+        let mut air = self.empty(Outcome::default(), 0, &[]);
+        let (failed, moved) = self.pass(ground, begun, &mut air)?;
         let elapsed_s = begun.at.elapsed().as_secs_f64();
         let busy = time_before
             .zip(ProcessorTime::now())
             .and_then(|(before, after)| after.busy_since(&before));
         let figures = ground.topology.figures()?;
-        let air = ground.topology.take_air()?;
+        self.note_air(ground, &mut air)?;
         let memory_bytes = self.shared.processes.memory_bytes(&handles);
         let ended = handles.iter().filter(|one| self.shared.processes.status(**one).is_some());
         let ended = ended.count();
@@ -153,12 +156,26 @@ impl Turn<'_> {
             route_steps: moved.steps,
             step_late_s: moved.latest.as_secs_f64(),
         };
-        let ports = self.ports();
+        (run.airtime, run.transmissions) = (air.airtime, air.transmissions);
+        run.unrecorded = air.unrecorded;
+        // Those that the ferry had no room for, within a second of taking.
+        if figures.unrecorded > 0 {
+            run.checks.push(NetCheck {
+                name: "all that was in the air is in the sums".to_owned(),
+                holds: false,
+                found: format!("{} transmissions are not", figures.unrecorded),
+            });
+        }
+        Ok(run)
+    }
+
+    /// Takes over what was in the air since the last time.
+    fn note_air(&self, ground: &Ground<'_>, run: &mut NetRun) -> Result<()> {
+        let (air, ports) = (ground.topology.take_air()?, self.ports());
         for transmission in air.transmissions() {
             run.transmitted(self.transmission(&ports, transmission));
         }
-        run.unrecorded += figures.unrecorded;
-        Ok(run)
+        Ok(())
     }
 
     /// Begins the net's time, with the path losses and powers of the start.
@@ -186,20 +203,28 @@ impl Turn<'_> {
             awaited.push((program.host, program.ready));
         }
         for (started, (host, ready)) in programs.iter_mut().zip(awaited) {
+            if self.shared.stop.load(Ordering::Relaxed) {
+                return Err("stopped".to_owned());
+            }
             started.await_ready(deadline, ready).map_err(|why| {
                 let nodes = &self.shared.resolved.scenario.nodes;
                 format!("{}: {why}", nodes.get(host).map_or("", |node| &node.name))
             })?;
         }
-        self.workload.await_ready(ground, deadline)
+        self.workload.await_ready(ground, self.shared.stop)
     }
 
     /// Lets the scenario pass: what moves is moved, what is to be done is done.
-    fn pass(&self, ground: &Ground<'_>, begun: Begun) -> Result<(Vec<(usize, String)>, Moved)> {
+    fn pass(
+        &self,
+        ground: &Ground<'_>,
+        begun: Begun,
+        air: &mut NetRun,
+    ) -> Result<(Vec<(usize, String)>, Moved)> {
         let times = self.workload.times();
         // Each thread says once how it ended.
         let (sender, inbox) = sync_channel(times.len().max(1));
-        let mut passing = Passing::new(self, ground, begun, &times);
+        let mut passing = Passing::new(self, ground, begun, &times, air);
         thread::scope(|scope| {
             let start = |number: usize| {
                 let sender = sender.clone();
@@ -213,9 +238,10 @@ impl Turn<'_> {
                 builder.spawn_scoped(scope, act).map(drop).doing(|| "start a thread".to_owned())
             };
             let passed = passing.run(&inbox, start);
-            if passing.acting() > 0 && self.workload.ends_with_its_acts() {
-                // What goes on would keep its thread waiting.
+            // What goes on would keep its thread waiting; a command may be just about to begin.
+            while passing.acting() > 0 && self.workload.ends_with_its_acts() {
                 ground.topology.end_processes();
+                passing.take_in(inbox.recv_timeout(LOOK_INTERVAL));
             }
             passed
         })?;
@@ -305,6 +331,9 @@ struct Passing<'a> {
     next_act: usize,
     done: usize,
     failed: Vec<(usize, String)>,
+    /// What was in the air, and when it was noted last.
+    air: &'a mut NetRun,
+    noted_at: Duration,
 }
 
 impl<'a> Passing<'a> {
@@ -313,11 +342,13 @@ impl<'a> Passing<'a> {
         ground: &'a Ground<'a>,
         begun: Begun,
         times: &'a [Duration],
+        air: &'a mut NetRun,
     ) -> Self {
         let moved = Moved::default();
         // The first step holds from the beginning on.
         let (next_step, next_act, done, failed) = (1, 0, 0, Vec::new());
-        Self { turn, ground, begun, times, moved, next_step, next_act, done, failed }
+        let noted_at = Duration::ZERO;
+        Self { turn, ground, begun, times, moved, next_step, next_act, done, failed, air, noted_at }
     }
 
     /// Until the scenario's end, or until all is done where that ends it, or until stopped.
@@ -336,6 +367,10 @@ impl<'a> Passing<'a> {
             {
                 start(self.next_act)?;
                 self.next_act += 1;
+            }
+            if now >= self.noted_at + NOTE_INTERVAL {
+                self.turn.note_air(self.ground, self.air)?;
+                self.noted_at = now;
             }
             let is_done = self.turn.workload.ends_with_its_acts() && self.done == self.times.len();
             if now >= end || is_done || shared.stop.load(Ordering::Relaxed) {

@@ -68,7 +68,8 @@ impl Files {
     pub(super) fn into_beside(self) -> Result<BTreeMap<String, Vec<u8>>> {
         let files = self.beside.into_inner();
         let is_below = |name: &str| {
-            Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
+            let is_inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+            Path::new(name).components().all(is_inside)
         };
         match files.keys().find(|name| !is_below(name)) {
             Some(name) => Err(Error::Caller(format!(

@@ -12,6 +12,8 @@ pub(super) struct Contention {
     backoff: Option<u32>,
     /// Slots are counted from here on at the earliest.
     since: Duration,
+    /// It sends as soon as the channel has been free for long enough, without a draw.
+    is_at_once: bool,
     retries: u32,
     draws: u64,
 }
@@ -22,6 +24,7 @@ impl Contention {
             free_from: Some(Duration::ZERO),
             backoff: None,
             since: Duration::ZERO,
+            is_at_once: false,
             retries: 0,
             draws: 0,
         }
@@ -41,9 +44,10 @@ impl Contention {
         Some(self.count_from(csma)?.saturating_add(csma.slot.saturating_mul(slots)))
     }
 
-    /// Sends as soon as the channel has been free for long enough.
+    /// Sends as soon as the channel has been free for long enough. Where it becomes busy before
+    /// that, a backoff is due (§10.3.4.2), see [`Contention::hear`].
     pub(super) fn at_once(&mut self, now: Duration) {
-        (self.backoff, self.since) = (Some(0), now);
+        (self.backoff, self.since, self.is_at_once) = (Some(0), now, true);
     }
 
     /// Draws a backoff.
@@ -54,11 +58,12 @@ impl Contention {
         self.draws += 1;
         let slots = dice.below(subject, Purpose::Backoff, window);
         (self.backoff, self.since) = (u32::try_from(slots).ok(), now);
+        self.is_at_once = false;
     }
 
     /// Has sent, or has nothing to send.
     pub(super) fn stop(&mut self) {
-        self.backoff = None;
+        (self.backoff, self.is_at_once) = (None, false);
     }
 
     pub(super) fn succeed(&mut self) {
@@ -69,8 +74,10 @@ impl Contention {
         self.retries = self.retries.saturating_add(1);
     }
 
-    /// The channel is heard busy or free from `at` on.
-    pub(super) fn hear(&mut self, is_busy: bool, csma: &Csma, at: Duration) {
+    /// The channel is heard busy or free from `at` on. Says whether a backoff is to be drawn.
+    #[must_use]
+    pub(super) fn hear(&mut self, is_busy: bool, csma: &Csma, at: Duration) -> bool {
+        let is_surprised = is_busy && self.free_from.is_some() && self.is_at_once;
         match (is_busy, self.free_from) {
             (true, Some(_)) => {
                 if let (Some(slots), Some(from)) = (self.backoff, self.count_from(csma))
@@ -87,6 +94,7 @@ impl Contention {
             (false, None) => self.free_from = Some(at),
             _ => {}
         }
+        is_surprised
     }
 
     /// When the first slot begins.
@@ -110,15 +118,29 @@ mod tests {
         contention.backoff = Some(5);
         assert_eq!(contention.fires_at(&csma), Some(us(128 + 250)));
         // Busy from the beginning of the third slot on: two passed, and that one.
-        contention.hear(true, &csma, us(128 + 100));
+        assert!(!contention.hear(true, &csma, us(128 + 100)));
         assert_eq!((contention.fires_at(&csma), contention.backoff), (None, Some(2)));
-        contention.hear(true, &csma, us(1_000));
-        contention.hear(false, &csma, us(2_000));
+        assert!(!contention.hear(true, &csma, us(1_000)));
+        assert!(!contention.hear(false, &csma, us(2_000)));
         assert_eq!(contention.fires_at(&csma), Some(us(2_000 + 128 + 100)));
         // Busy before it was free for long enough: nothing passed.
-        contention.hear(true, &csma, us(2_100));
-        contention.hear(false, &csma, us(2_200));
+        assert!(!contention.hear(true, &csma, us(2_100)));
+        assert!(!contention.hear(false, &csma, us(2_200)));
         assert_eq!(contention.backoff, Some(2));
+    }
+
+    #[test]
+    fn who_finds_the_channel_busy_after_all_draws() {
+        let csma = Csma::bianchi();
+        let mut contention = Contention::new();
+        assert!(!contention.hear(true, &csma, us(1_000)));
+        assert!(!contention.hear(false, &csma, us(2_000)));
+        contention.at_once(us(2_010));
+        assert_eq!(contention.fires_at(&csma), Some(us(2_128)));
+        assert!(contention.hear(true, &csma, us(2_028)));
+        contention.draw(&csma, &Dice::for_seed(1), 3, us(2_028));
+        assert!(!contention.hear(false, &csma, us(2_200)));
+        assert!(!contention.hear(true, &csma, us(2_210)));
     }
 
     #[test]

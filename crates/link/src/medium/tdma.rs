@@ -45,6 +45,12 @@ impl Schedule {
         nanos(next * self.slot_ns)
     }
 
+    /// Whether a time is in one of the port's slots.
+    pub(super) fn owns(&self, port: usize, at: Duration) -> bool {
+        let slot = at.as_nanos() / self.slot_ns % self.frame_slots;
+        self.owned.get(port).is_some_and(|own| own.binary_search(&slot).is_ok())
+    }
+
     /// When a transmission must have ended that begins at a time, within the slot of that time.
     pub(super) fn end(&self, at: Duration) -> Duration {
         let slot = at.as_nanos() / self.slot_ns;
@@ -91,5 +97,7 @@ mod tests {
         assert_eq!(schedule.next_start(3, ms(0)), Duration::MAX);
         assert_eq!((schedule.end(ms(20)), schedule.end(ms(25))), (ms(29), ms(29)));
         assert_eq!(schedule.longest(), ms(9));
+        assert!(schedule.owns(0, ms(9)) && !schedule.owns(0, ms(10)) && schedule.owns(2, ms(60)));
+        assert!(!schedule.owns(3, ms(0)) && !schedule.owns(9, ms(0)));
     }
 }

@@ -370,3 +370,52 @@ proptest! {
         }
     }
 }
+
+/// IEEE 802.11-2020 §10.3.4.2: who finds the channel busy before it was free for long enough backs
+/// off, also where it seemed free between a packet and its acknowledgement.
+#[test]
+fn packets_of_a_gap_do_not_meet_for_certain() {
+    let starts = |seed: u64| {
+        let mut medium = Medium::new(csma(), 4, seed).unwrap();
+        for (from, to) in pairs(4) {
+            lose(&mut medium, from, to, Some(NO_LOSS_DB));
+        }
+        send(&mut medium, ms(1), 0, Destination::One(1), 100);
+        let mut seen = Seen::default();
+        // In the gap before the acknowledgement.
+        while seen.sent.is_empty() {
+            let Output::WakeAt(at) = medium.poll_output() else { continue };
+            medium.handle_input(at, Input::Wake);
+            if let Output::Sent(record) = medium.poll_output() {
+                seen.sent.push(*record);
+            }
+        }
+        let first = &seen.sent[0];
+        let gap = first.start + first.airtime + Duration::from_micros(10);
+        seen.run(&mut medium, gap);
+        send(&mut medium, gap, 2, Destination::One(1), 100);
+        send(&mut medium, gap, 3, Destination::One(1), 100);
+        seen.run(&mut medium, Duration::MAX);
+        let of = |port| seen.sent.iter().find(|one| one.from == port).map(|one| one.start);
+        (of(2).unwrap(), of(3).unwrap())
+    };
+    let apart = (0..20).map(starts).filter(|(one, other)| one != other).count();
+    assert!(apart >= 17, "{apart} of 20");
+}
+
+#[test]
+fn nobody_sends_in_the_slots_of_others_without_a_guard() {
+    let mut config = tdma(2);
+    let Access::Tdma(tdma) = &mut config.access else { panic!() };
+    tdma.guard = Duration::ZERO;
+    let mut medium = medium(config, 2);
+    // The first part ends with its slot.
+    send(&mut medium, ms(0), 0, Destination::One(1), 1500);
+    send(&mut medium, ms(0), 1, Destination::One(0), 100);
+    let seen = seen(&mut medium);
+    assert_eq!(seen.delivered.len(), 2);
+    for record in &seen.sent {
+        let slot = record.start.as_millis() / 10;
+        assert_eq!(slot % 2, u128::from(record.from), "{record:?}");
+    }
+}

@@ -157,6 +157,15 @@ pub struct Case {
     pub service: Vec<(String, Duration)>,
 }
 
+impl Case {
+    /// The name in the characters of a file's: small letters, digits and `-`.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+        self.name.to_lowercase().chars().map(plain).collect()
+    }
+}
+
 /// What carries messages from node to node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Transport {

@@ -175,12 +175,17 @@ fn exec(args: &ExecArgs) -> anyhow::Result<ExitCode> {
         let known = names.join(", ");
         return Err(Error::Caller(format!("there is no node '{node}': there are {known}")).into());
     };
+    let (at, end) = (Duration::from_secs(args.at), scenario.duration);
+    if at >= end {
+        let line = format!(
+            "--at {} is not before the end of the scenario, which is at {} s: give an earlier time",
+            args.at,
+            end.as_secs_f64()
+        );
+        return Err(Error::Caller(line).into());
+    }
     lab::acquire(false)?;
-    let command = HostCommand {
-        host: usize::from(id) - 1,
-        at: Duration::from_secs(args.at),
-        command: args.command.clone(),
-    };
+    let command = HostCommand { host: usize::from(id) - 1, at, command: args.command.clone() };
     let program = std::env::current_exe().context("cannot find this program")?;
     let seed = args.seed.unwrap_or(scenario.seed);
     let (status, run) = study::execute(&resolved, &[command], &program, seed)?;

@@ -78,6 +78,7 @@ pub(super) enum For {
     OscoreEcho,
     ETag,
     RequestTag,
+    Block,
 }
 
 /// The numbers of one endpoint.

@@ -168,7 +168,9 @@ impl<P: Address> Transfers<P> {
             server.wake(self.now, &mut self.queues);
         }
         if let Some(client) = &mut self.q_client {
-            client.wake(self.now, &mut self.queues);
+            let endpoint = &self.endpoint;
+            let is_delivered = |part| machine::is_delivered(endpoint, part);
+            client.wake(self.now, is_delivered, &mut self.queues);
         }
         self.give(input);
         self.drain();
@@ -341,6 +343,9 @@ impl<P: Address> Transfers<P> {
                 self.client.settle(request, |request| Output::Alive { request }, queues);
             }
             Output::Ended { exchange } => {
+                if self.q_server.as_mut().is_some_and(|server| server.was_reset(exchange)) {
+                    return;
+                }
                 self.guard.ended(exchange);
                 self.server.ended(exchange);
                 queues.outputs.push_back(Output::Ended { exchange });

@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -69,7 +70,7 @@ impl Carriers {
             let reason = cannot(&security.refusal(*refused));
             return Err(Ended { failure: DialFailure::Refused, reason });
         }
-        race(&permitted, pace).await.map_err(|error| {
+        race(&permitted, &self.next_address, pace).await.map_err(|error| {
             let failure = match error.kind() {
                 io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => {
                     DialFailure::Unreachable
@@ -161,19 +162,27 @@ fn failure_of_lookup(why: &str) -> DialFailure {
 }
 
 /// How long the next attempt waits behind the one that began last: a round of all addresses longer
-/// each time. Attempts that come at the same pace for ever fill a slow link with themselves, so
-/// that none of their answers comes in time.
+/// each time, and no longer than that each address is tried every [`MAX_PAUSE`]. Attempts that come
+/// at the same pace for ever fill a slow link with themselves, so that none of their answers comes
+/// in time.
 fn pause(begun: usize, addresses: usize, pace: Duration) -> Duration {
+    let count = u32::try_from(addresses.max(1)).unwrap_or(u32::MAX);
     let round = u32::try_from(begun.saturating_sub(1) / addresses.max(1) + 1).unwrap_or(u32::MAX);
-    pace.saturating_mul(round).min(MAX_PAUSE.max(pace))
+    pace.saturating_mul(round).min((MAX_PAUSE / count).max(pace))
 }
 
 /// The first connection to come about; an error once each address has failed and nothing is left to
-/// wait for.
-async fn race(addresses: &[SocketAddr], pace: Duration) -> io::Result<TcpStream> {
+/// wait for. It begins with the address behind the one that was tried last, so that each has its
+/// turn however soon a race is given up, and leaves `first` at one that has come about.
+async fn race(
+    addresses: &[SocketAddr],
+    first: &AtomicUsize,
+    pace: Duration,
+) -> io::Result<TcpStream> {
     let mut attempts = JoinSet::new();
     let mut handles: VecDeque<AbortHandle> = VecDeque::new();
-    let mut next = addresses.iter().copied().cycle();
+    let begin = first.load(Ordering::Relaxed) % addresses.len().max(1);
+    let mut next = addresses.iter().copied().enumerate().cycle().skip(begin);
     let (mut begun, mut failed) = (0_usize, 0_usize);
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     // sleep: until the next attempt is due
@@ -181,8 +190,12 @@ async fn race(addresses: &[SocketAddr], pace: Duration) -> io::Result<TcpStream>
     loop {
         tokio::select! {
             () = due.as_mut() => {
-                let Some(address) = next.next() else { return Err(last) };
-                handles.push_back(attempts.spawn(TcpStream::connect(address)));
+                let Some((place, address)) = next.next() else { return Err(last) };
+                first.store(place + 1, Ordering::Relaxed);
+                // What has failed takes no place of one that may come about.
+                handles.retain(|handle| !handle.is_finished());
+                let attempt = async move { (place, TcpStream::connect(address).await) };
+                handles.push_back(attempts.spawn(attempt));
                 begun += 1;
                 due.as_mut().reset(Instant::now() + pause(begun, addresses.len(), pace));
                 if handles.len() > MAX_ATTEMPTS && let Some(oldest) = handles.pop_front() {
@@ -190,8 +203,11 @@ async fn race(addresses: &[SocketAddr], pace: Duration) -> io::Result<TcpStream>
                 }
             }
             Some(done) = attempts.join_next() => match done {
-                Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(error)) => {
+                Ok((place, Ok(stream))) => {
+                    first.store(place, Ordering::Relaxed);
+                    return Ok(stream);
+                }
+                Ok((_, Err(error))) => {
                     (last, failed) = (error, failed + 1);
                     if failed >= addresses.len() && attempts.is_empty() {
                         return Err(last);
@@ -229,6 +245,10 @@ mod tests {
         assert!((0..10).all(|at| lives(at) >= lives(0)));
         assert_eq!(pause(2, 4, pace), pace, "each address once at first");
         assert_eq!(pause(100, 1, Duration::from_secs(6)), Duration::from_secs(6));
+        for count in 1..=MAX_ADDRESSES {
+            let round = pause(1000, count, pace) * u32::try_from(count).unwrap();
+            assert!(round <= MAX_PAUSE, "{count} addresses: {round:?}");
+        }
     }
 
     #[tokio::test]
@@ -237,9 +257,9 @@ mod tests {
         let there = listener.local_addr().unwrap();
         let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let long = Duration::from_secs(600);
-        let stream = race(&[gone, there], long).await.unwrap();
+        let stream = race(&[gone, there], &AtomicUsize::new(0), long).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), there);
-        let error = race(&[gone, gone], long).await.unwrap_err();
+        let error = race(&[gone, gone], &AtomicUsize::new(0), long).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
     }
 
@@ -259,7 +279,13 @@ mod tests {
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let there = listener.local_addr().unwrap();
-        let stream = race(&[silent, there], short).await.unwrap();
+        let (first, both) = (AtomicUsize::new(0), [silent, there]);
+        let stream = race(&both, &first, short).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), there);
+        // A race that is given up too soon leaves its turn to the next address.
+        let (first, long) = (AtomicUsize::new(0), Duration::from_secs(600));
+        assert!(tokio::time::timeout(short, race(&both, &first, long)).await.is_err());
+        assert_eq!(race(&both, &first, long).await.unwrap().peer_addr().unwrap(), there);
+        assert_eq!(race(&both, &first, long).await.unwrap().peer_addr().unwrap(), there);
     }
 }

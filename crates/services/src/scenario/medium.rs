@@ -54,6 +54,8 @@ const OF_TDMA: [&str; 4] = ["guard", "owners", "fragments", "aggregates"];
 const OF_CSMA: [&str; 5] = ["backoff", "window_min", "window_max", "attempts", "ack"];
 const OF_DISTANCE: [&str; 5] =
     ["exponent", "reference_m", "reference_db", "shadowing_db", "decorrelation_m"];
+/// The least that a link may carry (RFC 791 §3.2).
+const MIN_MTU_BYTES: u32 = 68;
 /// Longest message of a protocol of routing, in bytes.
 const MAX_ROUTING_BYTES: u64 = 10_000;
 /// Where path losses come from an eel file.
@@ -239,13 +241,24 @@ impl Reading<'_, '_, '_> {
         if let Some(item) = table.get("rates") {
             radio.rates = item.list(MAX_RATES).iter().filter_map(rate).collect();
         }
-        config.mtu = table.get("mtu").and_then(|item| bytes(&item, 65_535));
+        if let Some(item) = table.get("mtu") {
+            config.mtu = bytes(&item, 65_535);
+            if config.mtu.is_some_and(|mtu| mtu < MIN_MTU_BYTES) {
+                let what = format!("is under {MIN_MTU_BYTES} bytes (RFC 791 §3.2)");
+                item.refuse(what, "; give at least that");
+            }
+        }
         let packets = table.get("queue_packets");
         let most = u64::from(MAX_QUEUE_PACKETS);
         if let Some(packets) = packets.and_then(|item| item.whole(1..=most)) {
             config.queue_packets = u32::try_from(packets).unwrap_or(MAX_QUEUE_PACKETS);
         }
-        if let Some(size) = table.get("queue").and_then(|item| item.unit(link::units::parse_size)) {
+        if let Some(item) = table.get("queue")
+            && let Some(size) = item.unit(link::units::parse_size)
+        {
+            if !(1..=MAX_QUEUE_BYTES).contains(&size) {
+                item.refuse(format!("is not from 1 to {MAX_QUEUE_BYTES} bytes"), "");
+            }
             config.queue_bytes = size.clamp(1, MAX_QUEUE_BYTES);
         }
         if let Some(item) = table.get("jamming") {
@@ -320,7 +333,11 @@ impl Reading<'_, '_, '_> {
         for node in self.members {
             match node.nem {
                 Some(nem) if heard.contains(&nem) => {
-                    numbers.insert(nem, node.id);
+                    if numbers.insert(nem, node.id).is_some() {
+                        let what = format!("nem {nem} is another node's already");
+                        let remedy = "; give each node a number of its own";
+                        self.table.source().note(node.line, &node.field, what, remedy);
+                    }
                 }
                 Some(nem) => {
                     let what = format!("nem {nem} is on no radio: no path loss names it");

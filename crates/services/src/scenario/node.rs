@@ -101,7 +101,14 @@ pub(super) fn nodes(
     }
     let mut groups = Vec::new();
     for table in root.tables("convoy", MAX_NODES, &CONVOY_KEYS) {
-        groups.extend(list.convoy(&table, places));
+        let convoy = list.convoy(&table, places);
+        if let (Some(convoy), Some(item)) = (&convoy, table.get("name"))
+            && (list.nodes.iter().any(|node| node.name == convoy.name)
+                || groups.iter().any(|group: &Group| group.name == convoy.name))
+        {
+            item.refuse("a node or convoy has this name too", "; rename one");
+        }
+        groups.extend(convoy);
     }
     if list.nodes.len() > MAX_NODES {
         let what = format!("{} nodes, those of convoys counted", list.nodes.len());

@@ -8,6 +8,7 @@ use link::net::{
 
 use super::node::{NAME_RULE, is_name, unknown};
 use super::table::{Item, Table};
+use crate::messaging::machine::Settings;
 use crate::messaging::{
     DELIVERIES, Draft, FREE_TEXT, MAX_ADDRESSEES, MAX_VALIDITY_S, PRECEDENCES, RECEIPTS,
 };
@@ -199,7 +200,15 @@ pub(super) fn cases(root: &Table<'_, '_>) -> Vec<Case> {
         let format = Format::ALL.into_iter().find(|one| Some(one.name()) == format);
         if let (Some(name), Some(transport), Some(format)) = (name, transport, format) {
             let service = service(&table);
-            cases.push(Case { name, transport, format, service });
+            let case = Case { name, transport, format, service };
+            let same = cases.iter().find(|one| one.file_name() == case.file_name());
+            if let (Some(same), Some(item)) = (same, table.get("name"))
+                && same.name != case.name
+            {
+                let what = format!("results of '{}' would be in the same files", same.name);
+                item.refuse(what, "; let letters and digits tell the names apart");
+            }
+            cases.push(case);
         }
     }
     cases
@@ -218,5 +227,17 @@ pub(super) fn service(parent: &Table<'_, '_>) -> Vec<(String, Duration)> {
         }
         Some((key.to_owned(), time))
     };
-    SERVICE_KEYS.iter().filter_map(|key| time(key)).collect()
+    let times: Vec<(String, Duration)> = SERVICE_KEYS.iter().filter_map(|key| time(key)).collect();
+    let usual = Settings::new("node", &[]).retry;
+    let of = |key: &str, usual| {
+        times.iter().find(|(name, _)| name == key).map_or(usual, |(_, time)| *time)
+    };
+    let (first, longest) = (of("retry_first", usual.first), of("retry_longest", usual.longest));
+    if let Some(item) = parent.get("service").filter(|_| longest < first) {
+        item.refuse(
+            format!("retry_longest, {longest:?}, is shorter than retry_first, {first:?}"),
+            "; give a longer one",
+        );
+    }
+    times
 }

@@ -179,6 +179,14 @@ const WRONG: [(&str, &str, &str); 38] = [
     ("at = \"2.5 s\"", "at = \"61 s\"", "message[2].at: 61 s is out of range; give 0 s to 60 s"),
     ("times = 3", "times = 30", "repetition 7 is after the scenario's end"),
     ("\"http\"", "\"htpp\"", "s.toml:73: case[1].transport: \"htpp\" is unknown"),
+    ("name = \"b\"\nradios", "name = \"c\"\nradios", "convoy[1].name: a node or convoy has this"),
+    (
+        "seed = 7",
+        "seed = 7\nservice = { retry_first = \"40 s\" }",
+        "retry_longest, 30s, is shorter",
+    ),
+    ("access = \"tdma\"", "access = \"tdma\"\nmtu = \"60 B\"", "medium[2].mtu: is under 68 bytes"),
+    ("access = \"tdma\"", "access = \"tdma\"\nqueue = \"10 GB\"", "medium[2].queue: is not from 1"),
 ];
 
 #[test]
@@ -273,6 +281,11 @@ fn an_eel_file_is_replayed_by_the_scenario_s_numbers() {
     for (text, eel, expected) in [
         (OVER_EEL.replace("nem = 5", "nem = 9"), EEL, "s.toml:10: node[1]: nem 9 is on no radio"),
         (OVER_EEL.replace("nem = 5\n", ""), EEL, "node[1]: node x has no 'nem'"),
+        (
+            OVER_EEL.replace("nem = 2", "nem = 5"),
+            EEL,
+            "s.toml:14: node[2]: nem 5 is another node's",
+        ),
         (OVER_EEL.replace("two.eel", "three.eel"), EEL, "s.toml:4: eel.file: no three.eel"),
         (
             OVER_EEL.to_owned(),

@@ -1,6 +1,6 @@
 //! What carries the frames of a net: a medium that many ports share, or a plain link of two.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use link::medium::{Content, Destination, Input, MediumConfig, Output, PortId, Reason, Record};
@@ -122,25 +122,21 @@ pub(super) struct Shared {
     sent: Vec<Sent>,
 }
 
-/// The latest packets of a port, by number.
+/// The latest packets of a port that were queued, by number.
 #[derive(Default)]
 struct Sent {
-    /// The number of the first.
-    base: u64,
-    metas: VecDeque<PacketMeta>,
+    metas: BTreeMap<u64, PacketMeta>,
 }
 
 impl Sent {
     fn meta(&self, number: u64) -> Option<PacketMeta> {
-        let at = usize::try_from(number.checked_sub(self.base)?).ok()?;
-        self.metas.get(at).copied()
+        self.metas.get(&number).copied()
     }
 
-    fn push(&mut self, meta: PacketMeta, most: usize) {
-        self.metas.push_back(meta);
+    fn push(&mut self, number: u64, meta: PacketMeta, most: usize) {
+        self.metas.insert(number, meta);
         while self.metas.len() > most {
-            self.metas.pop_front();
-            self.base += 1;
+            self.metas.pop_first();
         }
     }
 }
@@ -172,12 +168,15 @@ impl Shared {
             }
         };
         let most = self.medium.config().queue_packets as usize + MAX_SENDING;
-        let before = self.medium.stats(port).offered.packets;
+        // Up to now first: then what is dropped with it is this packet.
+        self.medium.handle_input(now, Input::Wake);
+        let before = self.medium.stats(port);
         self.medium.handle_input(now, Input::Packet { from: port, to, packet: frame });
-        if self.medium.stats(port).offered.packets > before
-            && let Some(sent) = self.sent.get_mut(usize::from(port))
-        {
-            sent.push(meta, most);
+        let after = self.medium.stats(port);
+        let is_queued = after.offered.packets > before.offered.packets
+            && after.dropped.packets == before.dropped.packets;
+        if let Some(sent) = self.sent.get_mut(usize::from(port)).filter(|_| is_queued) {
+            sent.push(before.offered.packets, meta, most);
         }
         self.drain(events)
     }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,8 @@ const ADMIN_PORT: u16 = 8300;
 const QUESTION_INTERVAL: Duration = Duration::from_millis(100);
 /// How long it may take to answer.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+/// How long edges and gateways that hear each other may take to connect, over slow channels.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How a node gives messages to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,8 +145,16 @@ impl Bridges {
         Ok(programs)
     }
 
-    /// Waits until all edges have their gateways, as a pair in use has.
-    pub(super) fn await_ready(&self, ground: &Ground<'_>, deadline: Instant) -> Result<(), String> {
+    /// Waits until all edges have their gateways, as a pair in use has, or for so long that those
+    /// without are out of reach at the start: these connect on the way. Says how many of how many
+    /// have theirs.
+    pub(super) fn await_ready(
+        &self,
+        ground: &Ground<'_>,
+        stop: &AtomicBool,
+    ) -> Result<(usize, usize), String> {
+        let deadline = Instant::now() + CONNECT_PATIENCE;
+        let (mut connected, mut all) = (0, 0);
         for host in 0..self.channels.len() {
             for (place, _) in (0..).zip(self.peers(host)) {
                 let question = ("GET", "/health/ready");
@@ -152,15 +163,19 @@ impl Bridges {
                     let answer = ask(to, port, question, None, ANSWER_PATIENCE);
                     answer.is_ok_and(|answer| answer.status == 200)
                 };
-                while !is_ready() {
-                    if Instant::now() >= deadline {
-                        return Err("edge and gateway did not connect in time".to_owned());
+                all += 1;
+                let mut has_connected = is_ready();
+                while !has_connected && Instant::now() < deadline {
+                    if stop.load(Ordering::Relaxed) {
+                        return Err("stopped".to_owned());
                     }
                     thread::sleep(QUESTION_INTERVAL);
+                    has_connected = is_ready();
                 }
+                connected += usize::from(has_connected);
             }
         }
-        Ok(())
+        Ok((connected, all))
     }
 }
 

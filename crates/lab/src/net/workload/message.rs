@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use link::net::{Case, Scenario, ScriptedMessage, Transport};
 use record::calendar;
@@ -36,6 +37,8 @@ pub(in crate::net) struct Messages<'a> {
     bridges: Option<Bridges>,
     /// When each message was given to its service, since 1970.
     given: Mutex<Vec<Option<Duration>>>,
+    /// How many edges of how many had their gateways at the start.
+    connected: Mutex<Option<(usize, usize)>>,
 }
 
 impl<'a> Messages<'a> {
@@ -60,7 +63,7 @@ impl<'a> Messages<'a> {
             return refused(format!("the pair has no place here, as {lack}: leave the case out"));
         }
         let given = Mutex::new(vec![None; scenario.messages.len()]);
-        Ok(Self { scenario, case, bridges, given })
+        Ok(Self { scenario, case, bridges, given, connected: Mutex::new(None) })
     }
 
     /// The configuration of a node's service.
@@ -154,8 +157,11 @@ impl Workload for Messages<'_> {
         Ok(programs)
     }
 
-    fn await_ready(&self, ground: &Ground<'_>, deadline: Instant) -> Result<(), String> {
-        self.bridges.as_ref().map_or(Ok(()), |bridges| bridges.await_ready(ground, deadline))
+    fn await_ready(&self, ground: &Ground<'_>, stop: &AtomicBool) -> Result<(), String> {
+        let Some(bridges) = &self.bridges else { return Ok(()) };
+        let connected = bridges.await_ready(ground, stop)?;
+        *self.connected.lock().unwrap_or_else(PoisonError::into_inner) = Some(connected);
+        Ok(())
     }
 
     fn times(&self) -> Vec<Duration> {
@@ -206,6 +212,8 @@ impl Workload for Messages<'_> {
                 }
             }
         }
+        // What comes after the scenario's end, while hosts are asked one by one, has not come.
+        let end = begun.unix + self.scenario.duration;
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let refused: BTreeMap<usize, &str> =
             failed.iter().map(|(number, why)| (*number, why.as_str())).collect();
@@ -215,6 +223,7 @@ impl Workload for Messages<'_> {
             for (to, way) in ground.movement.ways.get(number).into_iter().flatten() {
                 let key = (id(number), usize::from(*to).saturating_sub(1));
                 let came = arrived.get(&key).map_or(&[][..], Vec::as_slice);
+                let first = came.iter().min().filter(|at| **at <= end);
                 let is_refused = refused.contains_key(&number) || sent.is_none();
                 messages.push(NetMessage {
                     number: u32::try_from(number + 1).unwrap_or(u32::MAX),
@@ -223,9 +232,9 @@ impl Workload for Messages<'_> {
                     precedence: message.precedence.clone(),
                     text_bytes: u32::try_from(message.text.len()).unwrap_or(u32::MAX),
                     sent_s: sent.map_or(message.at.as_secs_f64(), |at| begun.seconds_to(at)),
-                    delivered_s: came.iter().min().map(|at| begun.seconds_to(*at)),
-                    lost: came
-                        .is_empty()
+                    delivered_s: first.map(|at| begun.seconds_to(*at)),
+                    lost: first
+                        .is_none()
                         .then(|| lost(stages.get(&key).map(String::as_str), is_refused)),
                     copies: u32::try_from(came.len()).unwrap_or(u32::MAX),
                     crossed: way.crossed.clone(),
@@ -233,7 +242,17 @@ impl Workload for Messages<'_> {
                 });
             }
         }
-        let checks = checks(&messages, failed);
+        let mut checks = checks(&messages, failed);
+        if let Some((connected, all)) =
+            *self.connected.lock().unwrap_or_else(PoisonError::into_inner)
+        {
+            checks.push(NetCheck {
+                name: "edges and gateways that hear each other at the start are connected then"
+                    .to_owned(),
+                holds: true,
+                found: format!("{connected} of {all}"),
+            });
+        }
         Ok(Outcome { messages, checks })
     }
 }

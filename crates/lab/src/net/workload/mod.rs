@@ -6,6 +6,7 @@ pub(super) mod message;
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use link::net::Resolved;
@@ -65,8 +66,8 @@ pub(super) trait Workload: Sync {
     /// The programs of all hosts, started before the beginning and awaited.
     fn programs(&self, ground: &Ground<'_>) -> Result<Vec<Program>, String>;
 
-    /// Waits for what is to be true besides, once all programs are ready.
-    fn await_ready(&self, _ground: &Ground<'_>, _deadline: Instant) -> Result<(), String> {
+    /// Waits for what is to be true besides, once all programs are ready, unless it is to stop.
+    fn await_ready(&self, _ground: &Ground<'_>, _stop: &AtomicBool) -> Result<(), String> {
         Ok(())
     }
 

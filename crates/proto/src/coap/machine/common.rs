@@ -74,8 +74,8 @@ impl<P: Address> Common<P> {
     /// Whether the message came before; then it is answered as it was. Only of peers with a place.
     pub(super) fn is_duplicate(&mut self, peer: P, datagram: &Datagram<'_>) -> bool {
         let lifetime = match datagram.kind {
-            Kind::Confirmable => EXCHANGE_LIFETIME,
-            Kind::NonConfirmable => NON_LIFETIME,
+            Kind::Confirmable => (true, EXCHANGE_LIFETIME),
+            Kind::NonConfirmable => (false, NON_LIFETIME),
             // RFC 7252 §4.2: what acknowledges does so as often as it comes.
             Kind::Acknowledgement | Kind::Reset => return false,
         };
@@ -123,13 +123,17 @@ impl<P: Address> Common<P> {
     pub(super) fn reject(&mut self, peer: P, datagram: &Datagram<'_>) {
         self.counts.unmatched += 1;
         let observes = datagram.message.options.first(option::OBSERVE).is_some();
-        // RFC 9177 §4.3: by this the server knows that nobody sends the rest of a body.
+        // RFC 9177 §4.3: by this the server knows that nobody sends the rest of a body, or waits for
+        // the rest of one.
         let is_asking = datagram.message.code == Code::REQUEST_ENTITY_INCOMPLETE
             && datagram.message.options.uint(option::CONTENT_FORMAT)
                 == Some(format::MISSING_BLOCKS.into());
+        let is_part = datagram.message.options.first(option::Q_BLOCK2).is_some();
         match datagram.kind {
             Kind::Confirmable => self.reset(peer, datagram.mid, false),
-            Kind::NonConfirmable if observes || is_asking => self.reset(peer, datagram.mid, false),
+            Kind::NonConfirmable if observes || is_asking || is_part => {
+                self.reset(peer, datagram.mid, false);
+            }
             _ => {}
         }
     }

@@ -7,8 +7,10 @@ use bytes::Bytes;
 
 use super::settings::MIN_MID_PAUSE;
 
-/// Messages of a peer that are remembered. Who sends more within their lifetime may see the oldest
-/// again as new ones; one at a time, as NSTART asks, it takes half a second for each to get there.
+/// Messages of a peer that are remembered, of those that are confirmable and of the others each. Who
+/// sends more within their lifetime may see the oldest again as new ones; of confirmable ones, one
+/// at a time as NSTART asks, it takes half a second for each to get there. The blocks of RFC 9177,
+/// which no such bound holds back, do not make a request of another kind forgotten.
 pub const MAX_SEEN: usize = 512;
 /// Bytes of answers that are kept for a peer's duplicates. Of more the oldest go, and duplicates of
 /// those get no answer.
@@ -24,8 +26,9 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     entries: BTreeMap<u16, Entry>,
-    /// By when they came, with the end of their lifetimes.
-    order: VecDeque<(Duration, u16)>,
+    /// By when they came, with the end of their lifetimes: those that are confirmable, the others.
+    confirmable: VecDeque<(Duration, u16)>,
+    others: VecDeque<(Duration, u16)>,
     /// Those that have a reply, oldest first.
     replies: VecDeque<u16>,
     reply_bytes: usize,
@@ -37,21 +40,37 @@ impl Seen {
         &mut self,
         now: Duration,
         mid: u16,
-        lifetime: Duration,
+        (is_confirmable, lifetime): (bool, Duration),
     ) -> Option<Option<Bytes>> {
         if let Some(entry) = self.entries.get(&mid).filter(|entry| entry.until > now) {
             return Some(entry.reply.clone());
         }
         self.forget(mid);
-        while self.order.len() >= MAX_SEEN || self.order.front().is_some_and(|(at, _)| *at <= now) {
-            let Some((until, mid)) = self.order.pop_front() else { break };
-            if self.entries.get(&mid).is_some_and(|entry| entry.until == until) {
-                self.forget(mid);
+        self.make_room(now, is_confirmable);
+        self.entries.insert(mid, Entry { until: now + lifetime, reply: None });
+        self.order(is_confirmable).push_back((now + lifetime, mid));
+        None
+    }
+
+    fn order(&mut self, is_confirmable: bool) -> &mut VecDeque<(Duration, u16)> {
+        if is_confirmable { &mut self.confirmable } else { &mut self.others }
+    }
+
+    /// Forgets what is over, and the oldest of a kind of which one more is to be noted.
+    fn make_room(&mut self, now: Duration, is_confirmable: bool) {
+        for of_confirmable in [true, false] {
+            let most = if of_confirmable == is_confirmable { MAX_SEEN - 1 } else { MAX_SEEN };
+            loop {
+                let order = self.order(of_confirmable);
+                let is_full = order.len() > most;
+                let Some((until, mid)) = order.pop_front_if(|(at, _)| is_full || *at <= now) else {
+                    break;
+                };
+                if self.entries.get(&mid).is_some_and(|entry| entry.until == until) {
+                    self.forget(mid);
+                }
             }
         }
-        self.entries.insert(mid, Entry { until: now + lifetime, reply: None });
-        self.order.push_back((now + lifetime, mid));
-        None
     }
 
     /// Whether a message with this id came within its lifetime.
@@ -129,27 +148,40 @@ mod tests {
     #[test]
     fn a_message_is_new_once_in_its_lifetime() {
         let mut seen = Seen::default();
-        assert_eq!(seen.find(s(0), 7, s(10)), None);
-        assert_eq!(seen.find(s(1), 7, s(10)), Some(None));
+        let ten = (true, s(10));
+        assert_eq!(seen.find(s(0), 7, ten), None);
+        assert_eq!(seen.find(s(1), 7, ten), Some(None));
         seen.keep(7, Bytes::from_static(b"reply"));
-        assert_eq!(seen.find(s(9), 7, s(10)), Some(Some(Bytes::from_static(b"reply"))));
-        assert_eq!(seen.find(s(10), 7, s(10)), None);
-        assert_eq!(seen.find(s(11), 7, s(10)), Some(None));
+        assert_eq!(seen.find(s(9), 7, ten), Some(Some(Bytes::from_static(b"reply"))));
+        assert_eq!(seen.find(s(10), 7, ten), None);
+        assert_eq!(seen.find(s(11), 7, ten), Some(None));
     }
 
     #[test]
     fn memory_is_bounded() {
         let mut seen = Seen::default();
         for mid in 0..2000 {
-            assert_eq!(seen.find(s(0), mid, s(10)), None);
+            assert_eq!(seen.find(s(0), mid, (true, s(10))), None);
             seen.keep(mid, Bytes::from(vec![0; 1000]));
         }
-        assert!(seen.entries.len() <= MAX_SEEN && seen.order.len() <= MAX_SEEN);
+        assert!(seen.entries.len() <= MAX_SEEN && seen.confirmable.len() <= MAX_SEEN);
         assert!(seen.reply_bytes <= MAX_SEEN_BYTES && seen.reply_bytes > MAX_SEEN_BYTES - 1000);
-        assert_eq!(seen.find(s(1), 1500, s(10)), Some(None));
-        assert!(matches!(seen.find(s(1), 1999, s(10)), Some(Some(_))));
-        assert_eq!(seen.find(s(30), 1, s(10)), None);
-        assert_eq!((seen.entries.len(), seen.order.len(), seen.reply_bytes), (1, 1, 0));
+        assert_eq!(seen.find(s(1), 1500, (true, s(10))), Some(None));
+        assert!(matches!(seen.find(s(1), 1999, (true, s(10))), Some(Some(_))));
+        assert_eq!(seen.find(s(30), 1, (false, s(10))), None);
+        assert_eq!((seen.entries.len(), seen.confirmable.len(), seen.reply_bytes), (1, 0, 0));
+    }
+
+    #[test]
+    fn messages_that_are_not_confirmable_make_no_other_forgotten() {
+        let mut seen = Seen::default();
+        assert_eq!(seen.find(s(0), 1, (true, s(247))), None);
+        seen.keep(1, Bytes::from_static(b"reply"));
+        for mid in 2..3000 {
+            assert_eq!(seen.find(s(1), mid, (false, s(145))), None);
+        }
+        assert!(seen.entries.len() <= MAX_SEEN + 1 && seen.others.len() <= MAX_SEEN);
+        assert!(matches!(seen.find(s(2), 1, (true, s(247))), Some(Some(_))));
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(super) struct Exchange<P> {
     no_response: u32,
     request_bytes: usize,
     pub(super) answer: Option<Content>,
+    /// Of the parts that were sent last; at most [`MAX_NAMED_PARTS`].
+    part_mids: VecDeque<u16>,
 }
 
 impl<P> Exchange<P> {
@@ -102,6 +104,7 @@ impl<P: Address> Endpoint<P> {
             no_response: message.options.uint(option::NO_RESPONSE).unwrap_or(0),
             request_bytes,
             answer: None,
+            part_mids: VecDeque::new(),
         };
         match self.check(&exchange, datagram) {
             Ok(content) => self.open(exchange, content),
@@ -157,8 +160,10 @@ impl<P: Address> Endpoint<P> {
             return Err(None);
         }
         // What changes something is not done for a forged address, nor is it done twice because of
-        // an answer that turns out to be too long for that. Nor does one get many datagrams.
-        let is_harmful = exchange.observes || is_quick || !message.code.is_safe();
+        // an answer that turns out to be too long for that. Nor does one get many datagrams, or the
+        // place of a body that comes in blocks (that of FETCH does too).
+        let is_harmful =
+            exchange.observes || is_quick || has(option::BLOCK1) || !message.code.is_safe();
         let is_left = self.leaves_protected && !is_for_proxy && has(option::OSCORE);
         if is_harmful && !is_left && !self.common.is_trusted(exchange.peer) {
             return Err(Some(self.common.challenge(exchange.peer)));
@@ -431,9 +436,22 @@ impl<P: Address> Endpoint<P> {
         if let Some((number, _)) = observed.next() {
             let number = *number;
             self.end_observation(number);
-        } else if requests == 0 || !self.call_was_reset(peer, mid) {
+        } else if !(self.answer_was_reset(peer, mid)
+            || requests > 0 && self.call_was_reset(peer, mid))
+        {
             self.common.counts.unmatched += 1;
         }
+    }
+
+    /// Whether a part of an answer of ours has this message id; then nobody waits for the others.
+    fn answer_was_reset(&mut self, peer: P, mid: u16) -> bool {
+        let has_open = self.common.peers.get(peer).is_some_and(|place| place.exchanges > 0);
+        let is_it = |open: &Exchange<P>| open.peer == peer && open.part_mids.contains(&mid);
+        let mut open = self.exchanges.iter().filter(|(_, it)| has_open && is_it(it));
+        let Some(number) = open.next().map(|(number, _)| *number) else { return false };
+        self.close(number);
+        self.common.outputs.push_back(Output::Ended { exchange: number });
+        true
     }
 }
 
@@ -446,7 +464,13 @@ pub(super) fn respond_in_part<P: Address>(it: &mut Endpoint<P>, number: u64, con
     };
     let (peer, token) = (exchange.peer, exchange.token);
     acknowledge_once(it, number);
-    let _ = it.common.send_unconfirmed(peer, token, content);
+    let mid = it.common.send_unconfirmed(peer, token, content);
+    if let Some(exchange) = it.exchanges.get_mut(&number) {
+        exchange.part_mids.extend(mid);
+        if exchange.part_mids.len() > MAX_NAMED_PARTS {
+            exchange.part_mids.pop_front();
+        }
+    }
     it.common.timers.set(Timer::Expire(number), Some(it.common.now + MAX_EXCHANGE_TIME));
 }
 

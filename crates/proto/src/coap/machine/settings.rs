@@ -34,6 +34,8 @@ pub const MAX_UNCONFIRMED: u32 = 7;
 pub const MAX_UNCONFIRMED_TIME: Duration = Duration::from_secs(24 * 3600);
 /// Message ids of notifications that a reset may name.
 pub const MAX_NAMED_NOTIFICATIONS: usize = 4;
+/// Parts of an answer that a reset may name: those of a set (RFC 9177 §7.2) and of one before.
+pub const MAX_NAMED_PARTS: usize = 20;
 /// Times that a request is repeated because of an Echo in the answer (RFC 9175 §2.3).
 pub const MAX_ECHOES: u8 = 2;
 

@@ -11,7 +11,7 @@ mod sections;
 mod tests;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use record::net::{NetMessage, NetRun};
 
@@ -186,7 +186,10 @@ fn figure(name: &str, values: &[f64]) -> Option<Figure> {
         return None;
     }
     let mean = values.iter().sum::<f64>() / values.len() as f64;
-    Some(Figure { mean, interval: mean_interval(name, values) })
+    // Of what was the same in all runs chance says nothing that a mean of them shows.
+    let is_varied = values.iter().any(|value| Some(value) != values.first());
+    let interval = if is_varied { mean_interval(name, values) } else { None };
+    Some(Figure { mean, interval })
 }
 
 /// Of the messages of each run.
@@ -308,6 +311,22 @@ fn remarks(runs: &[&NetRun], cases: &[CaseResult]) -> Vec<String> {
     let cut: u64 = runs.iter().map(|run| run.unrecorded).sum();
     if cut > 0 {
         remarks.push(format!("{cut} transmissions were summed and not recorded one by one."));
+    }
+    let mut broken: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
+    for run in runs {
+        for check in run.checks.iter().filter(|check| !check.holds) {
+            broken.entry((&run.case, &check.name)).or_default().push(run.seed);
+        }
+    }
+    for ((case, check), seeds) in broken {
+        let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
+        let seeds = seeds.join(", ");
+        remarks.push(format!("{case}: not so with the seeds {seeds}: {check}."));
+    }
+    let versions: BTreeSet<_> =
+        runs.iter().map(|run| (&run.version, &run.machine.revision)).collect();
+    if versions.len() > 1 {
+        remarks.push(format!("The runs are of {} versions of the program.", versions.len()));
     }
     for case in cases.iter().filter(|case| case.all.repeated > 0) {
         let times = case.all.repeated;

@@ -77,11 +77,36 @@ fn each_packet_is_known_again_when_it_has_been_sent() {
     let mut sent = Sent::default();
     let (_, meta) = frame(mac(7, 1));
     let other = PacketMeta { protocol: 6, ..meta };
-    (0..5).for_each(|_| sent.push(meta, 3));
-    sent.push(other, 3);
+    (0..5).for_each(|number| sent.push(number, meta, 3));
+    sent.push(5, other, 3);
     assert_eq!(sent.meta(5), Some(other));
     assert_eq!(sent.meta(3), Some(meta));
     assert_eq!((sent.meta(2), sent.meta(6)), (None, None));
+}
+
+/// What a full queue refuses makes nothing unknown that is in it.
+#[test]
+fn packets_of_a_full_queue_are_known() {
+    let mut config = MediumConfig::wideband(Access::Csma(Csma::bianchi()));
+    config.queue_packets = 2;
+    let plan =
+        SegmentPlan::Medium { config: Box::new(config), sockets: vec![10, 11], charge: None };
+    let mut segment = Segment::new(&plan, 7, 1).unwrap();
+    let mut events = Vec::new();
+    segment.lose(Duration::ZERO, (0, 1, Some(90.0)), &mut events);
+    segment.lose(Duration::ZERO, (1, 0, Some(90.0)), &mut events);
+    let mut wake = None;
+    for _ in 0..200 {
+        wake = segment.offer(Duration::ZERO, 0, frame(mac(7, 1)), &mut events);
+    }
+    let events = drain(&mut segment, wake, events);
+    let sent = events.iter().filter_map(|event| match event {
+        Event::Air(entry) if entry.from == 0 => Some(entry.meta.is_some()),
+        _ => None,
+    });
+    let sent: Vec<bool> = sent.collect();
+    assert!(sent.len() >= 2 && sent.iter().all(|is_known| *is_known), "{sent:?}");
+    assert!(sockets(&events).len() < 10);
 }
 
 #[test]

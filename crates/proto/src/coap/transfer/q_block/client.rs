@@ -191,7 +191,10 @@ impl<P: Address> Call<P> {
                 Some(Err(_)) => return Next::Fail(Reason::BadAnswer),
                 None => outgoing.sent(),
             };
-            self.tries = 0;
+            // Who says the same again and again says no more than nothing.
+            if through > self.confirmed {
+                (self.confirmed, self.tries) = (through, 0);
+            }
             return if outgoing.confirm(through) { Next::Pump } else { Next::Wait };
         }
         if is_missing_blocks(&content) {
@@ -229,6 +232,13 @@ impl<P: Address> Call<P> {
         else {
             return Next::Fail(Reason::BadAnswer);
         };
+        // RFC 9177 §4.4: by the entity tag alone one sees which blocks are of one body.
+        if content.first(option::ETAG).is_none() && (block.more || block.num > 0) {
+            return match self.template.code.is_safe() {
+                true => Next::FallBack,
+                false => Next::Fail(Reason::BadAnswer),
+            };
+        }
         let is_same = |(first, gathered): &(Content, Gathered)| {
             gathered.is_of(size, block.szx)
                 && first.code == content.code
@@ -278,17 +288,24 @@ impl<P: Address> Call<P> {
             return Next::Continue(through);
         }
         // RFC 9177 §7.2: the server is at another set, and does not come back by itself.
-        let missing = gathered.missing_below(set_of(num) * MAX_PAYLOADS);
-        if set_of(num) > self.asked_set && !missing.is_empty() {
-            self.asked_set = set_of(num);
-            return Next::Ask(missing);
+        if set_of(num) <= self.asked_set {
+            return Next::Wait;
         }
-        Next::Wait
+        let missing = gathered.missing_below(set_of(num) * MAX_PAYLOADS);
+        if missing.is_empty() {
+            return Next::Wait;
+        }
+        self.asked_set = set_of(num);
+        Next::Ask(missing)
     }
 
     /// A response that is no block.
     fn whole_came(&mut self, content: Content) -> Next {
         let Stage::Downloading(gathering) = &self.stage else { return Next::Wait };
+        // A server that knew the options may be another one by now.
+        if gathering.is_none() && content.code == Code::BAD_OPTION {
+            return Next::FallBack;
+        }
         if gathering.is_none() || content.code.is_success() {
             return Next::Done(content);
         }
@@ -304,8 +321,8 @@ impl<P: Address> Call<P> {
         }
     }
 
-    /// Nothing has come for a while.
-    fn overdue(&mut self, now: Duration) -> Next {
+    /// Nothing has come for a while. `is_delivered`: whether the server is known to have a message.
+    fn overdue(&mut self, now: Duration, is_delivered: impl Fn(u64) -> bool) -> Next {
         let is_over = self.tries >= MAX_NON_RETRANSMIT;
         match &mut self.stage {
             Stage::Probing => Next::Wait,
@@ -328,12 +345,20 @@ impl<P: Address> Call<P> {
                 self.tries += 1;
                 Next::Ask(gathered.due())
             }
-            // The request is repeated by the endpoint; what came back may be lost all the same.
+            // What waits to leave or is repeated by the endpoint is not asked for once more.
+            Stage::Downloading(None)
+                if self.is_confirmable && self.main.is_some_and(|main| !is_delivered(main)) =>
+            {
+                Next::Ignore
+            }
+            // What came back may be lost.
             Stage::Downloading(None) if !is_over && self.template.code.is_safe() => {
                 self.tries += 1;
                 Next::Again
             }
-            Stage::Downloading(None) => Next::Wait,
+            // The endpoint knows for how long a request that it has is waited for.
+            Stage::Downloading(None) if self.main.is_some() => Next::Wait,
+            Stage::Downloading(None) => Next::Fail(Reason::NoAnswer),
         }
     }
 
@@ -541,10 +566,15 @@ impl<P: Address> Client<P> {
     }
 
     /// Time has passed.
-    pub(in crate::coap::transfer) fn wake(&mut self, now: Duration, queues: &mut Queues<P>) {
+    pub(in crate::coap::transfer) fn wake(
+        &mut self,
+        now: Duration,
+        is_delivered: impl Fn(u64) -> bool,
+        queues: &mut Queues<P>,
+    ) {
         while let Some(request) = self.timers.pop(now) {
             if let Some(call) = self.calls.get_mut(&request) {
-                let next = call.overdue(now);
+                let next = call.overdue(now, &is_delivered);
                 self.timers.set(request, call.due_at(now));
                 if matches!(next, Next::Wait) {
                     self.timers.set(request, None);
@@ -577,7 +607,7 @@ impl<P: Address> Client<P> {
         }
         let peer = call.peer;
         match next {
-            Next::FallBack if code == Code::BAD_OPTION => self.note(peer, false),
+            Next::FallBack if code == Code::BAD_OPTION || !is_probing => self.note(peer, false),
             Next::Again if is_probing => self.note(peer, true),
             _ => {}
         }

@@ -9,8 +9,8 @@ use super::super::Queues;
 use super::gathered::Gathered;
 use super::outgoing::Outgoing;
 use super::{
-    MAX_NON_RETRANSMIT, MAX_PAYLOADS, NON_PARTIAL_TIMEOUT, NON_TIMEOUT, blocks_of, missing,
-    put_block, receive_timeout, set_of,
+    MAX_NON_RETRANSMIT, MAX_PAYLOADS, NON_PARTIAL_TIMEOUT, NON_RECEIVE_TIMEOUT, NON_TIMEOUT,
+    blocks_of, missing, put_block, receive_timeout, set_of,
 };
 use crate::coap::chance::{Chance, For};
 use crate::coap::kept::{Bounds, Held, Kept};
@@ -33,6 +33,15 @@ pub const MAX_SENDINGS_PER_PEER: usize = 4;
 const MAX_KEPT: usize = 1024;
 const MAX_KEPT_PER_PEER: usize = 8;
 const MAX_KEPT_BYTES: usize = 32 << 20;
+/// Requests of which is known that their bodies were whole, by the lengths of their keys: far more
+/// of a peer than it may have open, so that none is begun anew while others come and go.
+const MAX_DONE: usize = 16 * 1024;
+const MAX_DONE_PER_PEER: usize = 64;
+const MAX_DONE_BYTES: usize = 8 << 20;
+/// A response of few blocks leaves at once so often within a pause; then one a pause.
+const MAX_AT_ONCE: u32 = 4;
+/// For so long a request for the first block of a response may be for one that was lost.
+const YOUNG: Duration = NON_RECEIVE_TIMEOUT.saturating_mul(4);
 
 type Key = Vec<u8>;
 
@@ -109,6 +118,10 @@ struct Served {
     whole: Content,
     /// How many blocks more.
     left: u32,
+    /// When the application gave it; from when on and how often it has left within a pause.
+    since: Duration,
+    pause_from: Duration,
+    in_pause: u32,
 }
 
 impl Held for Served {
@@ -117,14 +130,30 @@ impl Held for Served {
     }
 }
 
-/// A request whose body is whole, and the response if there is one: so that a block that comes late
-/// begins nothing anew.
+/// The response to a request whose body came in blocks.
 #[derive(Debug)]
-struct Finished(Option<Content>);
+struct Finished(Content);
 
 impl Held for Finished {
     fn held_bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, |response| response.payload.len())
+        self.0.payload.len()
+    }
+}
+
+/// A request whose body was whole: so that a block that comes late begins nothing anew. A client
+/// may give the same tag to another body; that one has another length, beginning or end.
+#[derive(Clone, Copy, Debug)]
+struct Done {
+    size: u32,
+    szx: u8,
+    /// Digests of the first block and of the last.
+    first: u64,
+    last: u64,
+}
+
+impl Held for Done {
+    fn held_bytes(&self) -> usize {
+        size_of::<Self>()
     }
 }
 
@@ -136,6 +165,7 @@ struct Pending<P> {
     szx: u8,
     asked: Asked,
     is_upload: bool,
+    since: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,6 +185,7 @@ pub(in crate::coap::transfer) struct Server<P> {
     sendings: BTreeMap<u64, Sending<P>>,
     served: Kept<P, Served>,
     finished: Kept<P, Finished>,
+    done: Kept<P, Done>,
     timers: Timers<Due>,
     /// Responses of which blocks have just been given to the endpoint.
     pumped: Vec<u64>,
@@ -177,6 +208,12 @@ impl<P: Address> Server<P> {
             sendings: BTreeMap::new(),
             served: Kept::new(bounds),
             finished: Kept::new(bounds),
+            done: Kept::new(Bounds {
+                entries: MAX_DONE,
+                entries_per_peer: MAX_DONE_PER_PEER,
+                bytes: MAX_DONE_BYTES,
+                ..bounds
+            }),
             timers: Timers::default(),
             pumped: Vec::new(),
             // Not the numbers of the transfers beside it.
@@ -202,8 +239,8 @@ impl<P: Address> Server<P> {
 
     /// When there is something to do.
     pub(in crate::coap::transfer) fn wakes_at(&self) -> Option<Duration> {
-        let all = [self.timers.next(), self.served.expires_at(), self.finished.expires_at()];
-        all.into_iter().flatten().min()
+        let kept = [self.served.expires_at(), self.finished.expires_at(), self.done.expires_at()];
+        kept.into_iter().chain([self.timers.next()]).flatten().min()
     }
 
     /// Forgets requests that the endpoint has given up.
@@ -217,7 +254,23 @@ impl<P: Address> Server<P> {
     pub(in crate::coap::transfer) fn forget(&mut self, exchange: u64) {
         if let Some(Pending { peer, key, is_upload: true, .. }) = self.pending.remove(&exchange) {
             drop(self.finished.take(peer, &key));
+            let _ = self.done.take(peer, &key);
         }
+    }
+
+    /// The peer has reset a part of an answer; whether that was one from here (RFC 9177 §4.3).
+    pub(in crate::coap::transfer) fn was_reset(&mut self, exchange: u64) -> bool {
+        if self.sendings.remove(&exchange).is_some() {
+            self.timers.set(Due::Sending(exchange), None);
+            return true;
+        }
+        let mut all = self.uploads.iter().filter(|(_, it)| it.exchange == Some(exchange));
+        let Some(number) = all.next().map(|(number, _)| *number) else {
+            return self.pending.remove(&exchange).is_some();
+        };
+        self.timers.set(Due::Upload(number), None);
+        self.uploads.remove(&number);
+        true
     }
 
     pub(in crate::coap::transfer) fn requested(
@@ -232,6 +285,8 @@ impl<P: Address> Server<P> {
         if [option::BLOCK1, option::BLOCK2].into_iter().any(|it| content.first(it).is_some()) {
             return queues.inputs.push_back(answer(Code::BAD_OPTION));
         }
+        // Nothing is observed here; see the module.
+        content.remove(option::OBSERVE);
         let mut keyed = content.clone();
         keyed.remove(option::ETAG);
         let key = key_of(&keyed);
@@ -254,21 +309,49 @@ impl<P: Address> Server<P> {
         let had_body = content.code != Code::GET
             && content.first(option::REQUEST_TAG).is_some()
             && content.payload.is_empty();
-        let is_new = !had_body && (asked == Asked::All || asked == Asked::Blocks(vec![0]));
-        if !is_new && self.again(now, (exchange, peer), &key, (&asked, szx), queues) {
+        let is_first = asked == Asked::Blocks(vec![0]);
+        let is_new = !had_body && (asked == Asked::All || is_first);
+        // RFC 9177 §4.4: that of a block that was lost has no body, and what changes something is
+        // not done again for it.
+        let may_be_lost = is_first
+            && content.payload.is_empty()
+            && (!content.code.is_safe() || self.is_young(now, peer, &key));
+        if (!is_new || may_be_lost)
+            && self.again(now, (exchange, peer), &key, (&asked, szx), queues)
+        {
             return;
         }
         if !is_new && (had_body || !content.code.is_safe()) {
             // What changes something is not done again.
             return queues.inputs.push_back(answer(Code::REQUEST_ENTITY_INCOMPLETE));
         }
+        // Who has no answer after a while asks again, by messages that are not confirmable; the
+        // answer is on its way to the first of them as soon as there is one.
+        let waits = |it: &Pending<P>| {
+            let is_it = !it.is_upload && it.peer == peer && it.asked == asked && it.key == key;
+            is_it && it.since + NON_RECEIVE_TIMEOUT <= now
+        };
+        if !is_confirmable && self.pending.values().any(waits) {
+            return queues.inputs.push_back(Input::Drop { exchange });
+        }
         content.remove(option::Q_BLOCK2);
         let asked = match asked {
             Asked::Behind(num) => Asked::Blocks((num..num + MAX_PAYLOADS).collect()),
             asked => asked,
         };
-        self.pending.insert(exchange, Pending { peer, key, szx, asked, is_upload: false });
+        let (is_upload, since) = (false, now);
+        self.pending.insert(exchange, Pending { peer, key, szx, asked, is_upload, since });
         queues.outputs.push_back(Output::Request { exchange, peer, content });
+    }
+
+    /// Whether there is a response of which blocks may just have been lost.
+    fn is_young(&mut self, now: Duration, peer: P, key: &[u8]) -> bool {
+        let served = self.served.take(peer, key);
+        let is_young = served.as_ref().is_some_and(|it| now < it.since + YOUNG);
+        if let Some(served) = served {
+            self.served.put(now, peer, key, served);
+        }
+        is_young
     }
 
     /// Further blocks of a response that is there; false where it is not.
@@ -358,13 +441,14 @@ impl<P: Address> Server<P> {
         let Some(size) = content.uint(option::SIZE1).filter(|_| has_tag) else {
             return queues.inputs.push_back(refuse(Refusal::Malformed));
         };
-        if let Some(Finished(response)) = self.finished.take(peer, &key) {
-            self.finished.put(now, peer, &key, Finished(response.clone()));
+        if self.is_done(now, (peer, &key), (block, size), &content.payload) {
             // The last block asks for what has been said.
-            return match response.filter(|_| !block.more) {
-                Some(response) => {
+            let response = if block.more { None } else { self.finished.take(peer, &key) };
+            return match response {
+                Some(Finished(response)) => {
+                    self.finished.put(now, peer, &key, Finished(response.clone()));
                     let (szx, asked) = (block.szx, Asked::All);
-                    let pending = Pending { peer, key, szx, asked, is_upload: true };
+                    let pending = Pending { peer, key, szx, asked, is_upload: true, since: now };
                     self.answer(now, exchange, pending, response, queues);
                 }
                 None => queues.inputs.push_back(Input::Drop { exchange }),
@@ -391,7 +475,9 @@ impl<P: Address> Server<P> {
                 return queues.inputs.push_back(refuse(refusal));
             }
         };
-        (upload.used_at, upload.asks) = (now, if is_new { 0 } else { upload.asks });
+        if is_new {
+            (upload.used_at, upload.asks) = (now, 0);
+        }
         if let Some(before) = upload.exchange.replace(exchange) {
             queues.inputs.push_back(Input::Drop { exchange: before });
         }
@@ -402,7 +488,10 @@ impl<P: Address> Server<P> {
             true => NON_PARTIAL_TIMEOUT,
             false => receive_timeout(upload.asks),
         };
-        self.timers.set(Due::Upload(number), Some(now + wait));
+        // A block that comes again is no sign that the others come.
+        if is_new {
+            self.timers.set(Due::Upload(number), Some(now + wait));
+        }
         if is_confirmable {
             // RFC 9177 §4.3: what is confirmed needs no other answer.
             upload.exchange = None;
@@ -411,6 +500,31 @@ impl<P: Address> Server<P> {
             queues.inputs.push_back(Input::Further { exchange, content });
         }
         self.shrink(number, queues);
+    }
+
+    /// Whether a block is one of a body that was whole. One of another body with the same tag makes
+    /// that one forgotten.
+    fn is_done(
+        &mut self,
+        now: Duration,
+        (peer, key): (P, &[u8]),
+        (block, size): (Block, u32),
+        payload: &[u8],
+    ) -> bool {
+        let Some(done) = self.done.take(peer, key) else {
+            let is_it = |it: &Pending<P>| it.is_upload && it.peer == peer && it.key == key;
+            return self.pending.values().any(is_it);
+        };
+        let digest = || self.chance.of(For::Block, &payload);
+        let is_same = done.size == size
+            && done.szx == block.szx
+            && (block.num > 0 || done.first == digest())
+            && (block.more || done.last == digest());
+        match is_same {
+            true => self.done.put(now, peer, key, done),
+            false => drop(self.finished.take(peer, key)),
+        }
+        is_same
     }
 
     fn find(&self, peer: P, key: &[u8]) -> Option<u64> {
@@ -490,13 +604,24 @@ impl<P: Address> Server<P> {
         let Some(exchange) = exchange else { return };
         // RFC 9177 §4.7: it may also say how large those of the response are to be.
         let szx = Asked::of(&content).map_or(gathered.szx(), |(_, szx)| szx);
+        let up_szx = gathered.szx();
+        let unit = Block { num: 0, more: false, szx: up_szx }.size_bytes();
         content.payload = gathered.into_bytes();
+        let blocks = content.payload.chunks(unit);
+        let digest = |bytes: Option<&[u8]>| self.chance.of(For::Block, &bytes.unwrap_or_default());
+        let done = Done {
+            size: u32::try_from(content.payload.len()).unwrap_or(u32::MAX),
+            szx: up_szx,
+            first: digest(blocks.clone().next()),
+            last: digest(blocks.last()),
+        };
         for number in [option::Q_BLOCK1, option::Q_BLOCK2, option::SIZE1] {
             content.remove(number);
         }
-        self.finished.put(now, peer, &key, Finished(None));
-        let (asked, is_upload) = (Asked::All, true);
-        self.pending.insert(exchange, Pending { peer, key, szx, asked, is_upload });
+        drop(self.finished.take(peer, &key));
+        self.done.put(now, peer, &key, done);
+        let (asked, is_upload, since) = (Asked::All, true, now);
+        self.pending.insert(exchange, Pending { peer, key, szx, asked, is_upload, since });
         queues.outputs.push_back(Output::Request { exchange, peer, content });
     }
 
@@ -511,8 +636,7 @@ impl<P: Address> Server<P> {
         // Nothing is observed here; see the module.
         content.remove(option::OBSERVE);
         if pending.is_upload {
-            let response = Finished(Some(content.clone()));
-            self.finished.put(now, pending.peer, &pending.key, response);
+            self.finished.put(now, pending.peer, &pending.key, Finished(content.clone()));
         }
         self.answer(now, exchange, pending, content, queues);
     }
@@ -540,11 +664,20 @@ impl<P: Address> Server<P> {
             let tag = self.chance.of(For::ETag, &(content.code.0, &content.payload));
             content.push(option::ETAG, &tag.to_be_bytes());
         }
-        let served = Served { whole: content, left: total.saturating_mul(MAX_NON_RETRANSMIT + 1) };
+        let before = self.served.take(peer, &key);
+        let left = total.saturating_mul(MAX_NON_RETRANSMIT + 1);
+        let mut served = Served { whole: content, left, since: now, pause_from: now, in_pause: 0 };
+        if let Some(before) = before.filter(|it| now < it.pause_from + NON_TIMEOUT) {
+            (served.pause_from, served.in_pause) = (before.pause_from, before.in_pause);
+        }
         let served = match asked {
             Asked::Blocks(numbers) => self.serve(exchange, served, (&numbers, szx), queues),
             _ => {
-                self.send(now, exchange, (peer, &key), (&served.whole, szx, total), queues);
+                served.in_pause += 1;
+                let is_often = served.in_pause > MAX_AT_ONCE;
+                let not_before = is_often.then(|| served.pause_from + NON_TIMEOUT);
+                let body = (&served.whole, szx, total);
+                self.send(now, exchange, (peer, &key), body, not_before, queues);
                 served
             }
         };
@@ -558,10 +691,14 @@ impl<P: Address> Server<P> {
         exchange: u64,
         (peer, key): (P, &[u8]),
         (whole, szx, total): (&Content, u8, u32),
+        not_before: Option<Duration>,
         queues: &mut Queues<P>,
     ) {
         let pause = self.chance.between(NON_TIMEOUT, NON_TIMEOUT.mul_f64(1.5));
         let mut outgoing = Outgoing::new(total, pause);
+        if let Some(at) = not_before {
+            outgoing = outgoing.not_before(at);
+        }
         // One that is asked for again and again leaves no faster for that.
         let before = self.sendings.iter().find(|(_, it)| it.peer == peer && it.key == key);
         if let Some((before, sending)) = before.map(|(number, sending)| (*number, sending)) {
@@ -632,6 +769,7 @@ impl<P: Address> Server<P> {
     pub(in crate::coap::transfer) fn wake(&mut self, now: Duration, queues: &mut Queues<P>) {
         self.served.expire(now);
         self.finished.expire(now);
+        self.done.expire(now);
         while let Some(due) = self.timers.pop(now) {
             match due {
                 Due::Sending(exchange) => self.resume(exchange, queues),
@@ -667,8 +805,12 @@ impl<P> Upload<P> {
             return Some(content);
         }
         let set = set_of(block.num);
+        // What may be missing is looked for once a set, not once a block.
+        if !is_new || set <= self.asked_set {
+            return None;
+        }
         let missing = self.gathered.missing_below(set * MAX_PAYLOADS);
-        if !is_new || set <= self.asked_set || missing.is_empty() {
+        if missing.is_empty() {
             return None;
         }
         self.asked_set = set;
