@@ -136,7 +136,7 @@ fn all_of_a_scenario_is_read() {
 }
 
 /// What is changed of the whole scenario, to what, and what then is wrong.
-const WRONG: [(&str, &str, &str); 38] = [
+const WRONG: [(&str, &str, &str); 42] = [
     ("title = ", "titel = ", "s.toml:1: unknown key 'titel'"),
     ("duration = \"60 s\"", "", "s.toml:1: 'duration' is missing"),
     ("\"60 s\"", "60", "s.toml:2: duration: 60 is not a text in quotes"),
