@@ -34,7 +34,7 @@ use super::signing::Keys;
 use inbox::Inbox;
 use journal::{Journal, Next};
 use outbox::Outbox;
-use peers::Peers;
+use peers::{Item, Peers};
 use reports::Reports;
 
 /// Whoever waits for an answer, by a number of the caller's.
@@ -128,8 +128,8 @@ pub enum Sent {
     Taken,
     /// The node will never take it; why.
     Refused(String),
-    /// The node was reached and may take it later: it has no room for it, or sending took too
-    /// long; why. Other things may go to it in the meantime.
+    /// It may take it later: it has no room for it, sending took too long, or nothing tells whether
+    /// it was reached; why. Other things may go to it in the meantime.
     NotNow(String),
     /// The node was not reached; why. Nothing else would reach it now either.
     Failed(String),
@@ -225,7 +225,7 @@ enum Deferred {
 #[derive(Debug)]
 struct Attempt {
     peer: Arc<str>,
-    number: u64,
+    item: Item,
     recipients: Vec<Arc<str>>,
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::inbox::Key;
-use crate::messaging::message::Message;
+use super::peers::Item;
+use crate::messaging::message::{Delivery, Message};
 
 /// How far a message is with one recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +101,12 @@ impl Outgoing {
     ) -> Self {
         let recipients = BTreeMap::new();
         Self { number, message, hops, accepted, recipients, resend, alarm: None }
+    }
+
+    /// As something that goes to nodes.
+    pub(super) fn item(&self) -> Item {
+        let Message { precedence, delivery, .. } = *self.message;
+        Item { precedence, number: self.number, is_once: delivery == Delivery::BestEffort }
     }
 
     /// Whether nothing is to be sent or awaited any more.

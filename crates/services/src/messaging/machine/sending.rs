@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::peers::Item;
 use super::{Attempt, Change, Machine, Output, Parcel, Progress, Sent, Stage};
 use crate::messaging::message::{Delivery, Wanted};
-use crate::messaging::receipt::{Outcome, Returning};
+use crate::messaging::receipt::{Outcome, Receipt, Returning};
 
 /// Shortest time that a request is given.
 const MIN_ATTEMPT: Duration = Duration::from_millis(100);
@@ -25,36 +26,37 @@ impl Machine {
         for peer in next {
             // A recipient that is being sent to already comes back into the queue if that fails.
             if !self.is_under_way(number, &peer) {
-                self.peers.push(&peer, entry.message.precedence, number);
+                self.peers.push(&peer, entry.item());
             }
         }
     }
 
     fn is_under_way(&self, number: u64, peer: &str) -> bool {
         // bound: requests at once are at most the window of each node.
-        self.attempts.values().any(|attempt| attempt.number == number && &*attempt.peer == peer)
+        self.attempts.values().any(|attempt| attempt.item.number == number && &*attempt.peer == peer)
     }
 
     pub(super) fn enqueue_report(&mut self, number: u64) {
         let Some(returning) = self.reports.get(number) else { return };
         if let Some(peer) = self.settings.routes.get(&returning.receipt.originator) {
-            self.peers.push(peer, returning.receipt.precedence, number);
+            self.peers.push(peer, item_of(&returning.receipt, number));
         }
     }
 
     /// Makes requests to all nodes that may get some now.
     pub(super) fn send_ready(&mut self, now: Duration) {
         for peer in self.peers.ready(now) {
-            while let Some(number) = self.peers.next(now, &peer) {
-                if !self.send(now, &peer, number) {
-                    self.peers.release(&peer, number);
+            while let Some(item) = self.peers.next(now, &peer) {
+                if !self.send(now, &peer, item) {
+                    self.peers.release(&peer, &item);
                 }
             }
         }
     }
 
     /// Makes a request; false if there is nothing to send after all.
-    fn send(&mut self, now: Duration, peer: &Arc<str>, number: u64) -> bool {
+    fn send(&mut self, now: Duration, peer: &Arc<str>, item: Item) -> bool {
+        let number = item.number;
         let (parcel, recipients, deadline) = match self.outbox.get(number) {
             Some(entry) => {
                 let round = self.peers.round(peer, number);
@@ -84,7 +86,7 @@ impl Machine {
         let attempt = self.last_attempt;
         let left = deadline.saturating_sub(now).max(MIN_ATTEMPT);
         let within = self.settings.attempt_timeout.saturating_add(extra_time(&parcel)).min(left);
-        self.attempts.insert(attempt, Attempt { peer: peer.clone(), number, recipients });
+        self.attempts.insert(attempt, Attempt { peer: peer.clone(), item, recipients });
         self.outputs.push_back(Output::Send { attempt, peer: peer.clone(), parcel, within });
         true
     }
@@ -92,19 +94,21 @@ impl Machine {
     /// A request has ended.
     pub(super) fn sent(&mut self, now: Duration, attempt: u64, outcome: Sent) {
         let Some(attempt) = self.attempts.remove(&attempt) else { return };
+        let Attempt { peer, item, .. } = &attempt;
+        let number = item.number;
         match outcome {
-            Sent::Failed(_) => self.peers.failed(now, &attempt.peer),
-            Sent::NotNow(_) => self.peers.missed(now, &attempt.peer, attempt.number),
-            Sent::Taken | Sent::Refused(_) => self.peers.answered(&attempt.peer, attempt.number),
+            Sent::Failed(_) => self.peers.failed(now, peer, item),
+            Sent::NotNow(_) => self.peers.missed(now, peer, item),
+            Sent::Taken | Sent::Refused(_) => self.peers.answered(peer, item),
         }
-        if self.reports.get(attempt.number).is_some() {
+        if self.reports.get(number).is_some() {
             return match outcome {
-                Sent::Failed(_) | Sent::NotNow(_) => self.enqueue_report(attempt.number),
+                Sent::Failed(_) | Sent::NotNow(_) => self.enqueue_report(number),
                 // Who refuses a receipt has no use for it.
-                Sent::Taken | Sent::Refused(_) => self.remove_report(attempt.number),
+                Sent::Taken | Sent::Refused(_) => self.remove_report(number),
             };
         }
-        let Some(entry) = self.outbox.get(attempt.number) else { return };
+        let Some(entry) = self.outbox.get(number) else { return };
         let is_reliable = entry.message.delivery == Delivery::Reliable;
         match outcome {
             Sent::Taken => self.taken(now, &attempt),
@@ -116,15 +120,15 @@ impl Machine {
             }
         }
         // Recipients that still wait, and those that came to it in the meantime.
-        self.enqueue(attempt.number);
-        self.settle(attempt.number);
+        self.enqueue(number);
+        self.settle(number);
     }
 
     fn taken(&mut self, now: Duration, attempt: &Attempt) {
         for recipient in &attempt.recipients {
             let is_there = *recipient == attempt.peer;
             let stage = if is_there { Stage::Delivered } else { Stage::Forwarded };
-            let before = self.stage(attempt.number, recipient);
+            let before = self.stage(attempt.item.number, recipient);
             // A receipt may have come by another way in the meantime.
             let is_news = match before {
                 Some(Stage::Waiting | Stage::Forwarded) => true,
@@ -132,23 +136,23 @@ impl Machine {
                 _ => false,
             };
             if is_news {
-                self.put_progress(attempt.number, recipient, Progress::new(stage, now));
+                self.put_progress(attempt.item.number, recipient, Progress::new(stage, now));
             }
         }
-        self.arm(now, attempt.number);
+        self.arm(now, attempt.item.number);
     }
 
     /// Recipients that a message cannot be delivered to.
     fn lost(&mut self, now: Duration, attempt: &Attempt, reason: &str) {
-        let Some(entry) = self.outbox.get(attempt.number) else { return };
+        let Some(entry) = self.outbox.get(attempt.item.number) else { return };
         let (message, is_own) = (entry.message.clone(), self.settings.is_own(entry));
         for recipient in &attempt.recipients {
-            if self.stage(attempt.number, recipient) != Some(Stage::Waiting) {
+            if self.stage(attempt.item.number, recipient) != Some(Stage::Waiting) {
                 continue;
             }
             let reason = Some(reason.to_owned());
             let progress = Progress { stage: Stage::Failed, at: now, reason: reason.clone() };
-            self.put_progress(attempt.number, recipient, progress);
+            self.put_progress(attempt.item.number, recipient, progress);
             if !is_own && message.receipt != Wanted::Nothing {
                 self.report(now, &message, recipient, Outcome::Failed, reason);
             }
@@ -164,7 +168,7 @@ impl Machine {
     /// on again, and the recipient has it only once.
     fn settle(&mut self, number: u64) {
         let Some(entry) = self.outbox.get(number) else { return };
-        let is_under_way = || self.attempts.values().any(|attempt| attempt.number == number);
+        let is_under_way = || self.attempts.values().any(|attempt| attempt.item.number == number);
         if !self.settings.is_own(entry) && !entry.has_waiting() && !is_under_way() {
             self.remove_outgoing(number);
         }
@@ -172,14 +176,14 @@ impl Machine {
 
     pub(super) fn remove_outgoing(&mut self, number: u64) {
         if let Some(entry) = self.outbox.remove(number) {
-            self.peers.drop_item(entry.message.precedence, number);
+            self.peers.drop_item(entry.item());
             self.journal.change(Change::OutgoingRemoved { number });
         }
     }
 
     fn remove_report(&mut self, number: u64) {
         if let Some(Returning { receipt, .. }) = self.reports.remove(number) {
-            self.peers.drop_item(receipt.precedence, number);
+            self.peers.drop_item(item_of(&receipt, number));
             self.journal.change(Change::ReceiptRemoved { number });
         }
     }
@@ -214,8 +218,8 @@ impl Machine {
 
     fn due(&mut self, now: Duration, number: u64) {
         let Some(entry) = self.outbox.get(number) else { return };
-        let (message, is_own) = (entry.message.clone(), self.settings.is_own(entry));
-        let deadline = message.deadline();
+        let (item, is_own) = (entry.item(), self.settings.is_own(entry));
+        let deadline = entry.message.deadline();
         if !is_own && deadline <= now || deadline + self.settings.retention <= now {
             return self.remove_outgoing(number);
         }
@@ -236,7 +240,7 @@ impl Machine {
             self.put_progress(number, recipient, Progress::new(stage, now));
         }
         if is_over {
-            self.peers.drop_item(message.precedence, number);
+            self.peers.drop_item(item);
         } else if !due.is_empty() {
             self.outbox.lengthen(number);
             self.enqueue(number);
@@ -253,6 +257,11 @@ fn part(mut recipients: Vec<Arc<str>>, peer: &Arc<str>, round: u32) -> Vec<Arc<s
         recipients.retain(|recipient| is_for_peer(recipient) == round.is_multiple_of(2));
     }
     recipients
+}
+
+/// A receipt as something that goes to nodes.
+fn item_of(receipt: &Receipt, number: u64) -> Item {
+    Item { precedence: receipt.precedence, number, is_once: false }
 }
 
 /// What a request is given beyond the usual time, for its content.

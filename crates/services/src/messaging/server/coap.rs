@@ -44,7 +44,41 @@ struct Call {
     content: Content,
     is_confirmable: bool,
     within: Duration,
-    tell: oneshot::Sender<Result<Content, String>>,
+    tell: oneshot::Sender<Told>,
+}
+
+/// What comes of a request: an answer, or none and why.
+type Told = Result<Content, Lost>;
+
+/// Why a request has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Lost {
+    /// None came in time.
+    Late,
+    /// There is no room for it here.
+    Full,
+    /// Nobody is there, or what came is no answer.
+    Broken(String),
+}
+
+impl Lost {
+    fn line(self) -> String {
+        match self {
+            Self::Late => "no answer in time".to_owned(),
+            Self::Full => "too many requests are under way".to_owned(),
+            Self::Broken(line) => line,
+        }
+    }
+
+    /// What it says of a node. That no answer comes to something which is not repeated, or is long,
+    /// says nothing: it may be lost, or have taken too long.
+    fn judged(self, is_telling: bool) -> Sent {
+        match self {
+            Self::Late if is_telling => Sent::Failed(self.line()),
+            Self::Late | Self::Full => Sent::NotNow(self.line()),
+            Self::Broken(line) => Sent::Failed(line),
+        }
+    }
 }
 
 /// A way to the task.
@@ -86,6 +120,8 @@ impl Caller {
         (is_confirmable, within): (bool, Duration),
     ) -> Sent {
         let is_long = bytes.len() > LONG_BYTES;
+        // Of what goes in blocks one that is lost would be the end of all.
+        let is_confirmable = is_confirmable || is_long;
         let content = posted(path, form, bytes);
         let (tell, answer) = oneshot::channel();
         let call = Call { peer, content, is_confirmable, within, tell };
@@ -94,9 +130,7 @@ impl Caller {
         }
         match answer.await {
             Ok(Ok(content)) => outcome(node, &content),
-            // Something long took too long, which says nothing of the node.
-            Ok(Err(line)) if is_long => Sent::NotNow(line),
-            Ok(Err(line)) => Sent::Failed(line),
+            Ok(Err(lost)) => lost.judged(is_confirmable && !is_long),
             Err(_) => Sent::Failed("this node stops".to_owned()),
         }
     }
@@ -127,6 +161,16 @@ fn outcome(node: &str, content: &Content) -> Sent {
         (true, _) => Sent::Taken,
         (false, true) => Sent::Refused(line.replace(['\r', '\n'], " ")),
         (false, false) => Sent::NotNow(format!("{coded}: {}", shown(line))),
+    }
+}
+
+/// Why a request of the endpoint's has no answer.
+fn lost(reason: proto::coap::machine::Reason) -> Lost {
+    use proto::coap::machine::Reason as Why;
+    match reason {
+        Why::TimedOut | Why::NoAnswer => Lost::Late,
+        Why::Full => Lost::Full,
+        other => Lost::Broken(format!("no answer: {other:?}")),
     }
 }
 
@@ -166,7 +210,7 @@ struct Task {
     wake_at: Option<Duration>,
     handle: Handle,
     /// Who waits for answers, and until when.
-    waiting: BTreeMap<u64, (Duration, oneshot::Sender<Result<Content, String>>)>,
+    waiting: BTreeMap<u64, (Duration, oneshot::Sender<Told>)>,
     last_request: u64,
     answered: mpsc::Sender<(u64, Content)>,
 }
@@ -234,7 +278,12 @@ impl Task {
         let until = self.began.elapsed() + call.within;
         self.waiting.insert(request, (until, call.tell));
         let Call { peer, content, is_confirmable, .. } = call;
-        self.input(Input::Request { request, peer, content, is_confirmable });
+        self.input(match is_confirmable {
+            true => Input::Request { request, peer, content, is_confirmable },
+            // One that is lost would keep all others to the node waiting for a second a byte
+            // (RFC 7252 §4.7). How many leave at once is bounded by the machine's window.
+            false => Input::Unpaced { request, peer, content },
+        });
     }
 
     /// Requests that took too long are of no use any more.
@@ -243,7 +292,7 @@ impl Task {
         let over = self.waiting.extract_if(.., |_, (until, _)| *until <= now);
         let over: Vec<_> = over.collect();
         for (request, (_, tell)) in over {
-            let _ = tell.send(Err("no answer in time".to_owned()));
+            let _ = tell.send(Err(Lost::Late));
             self.input(Input::Cancel { request });
         }
         self.input(Input::Wake);
@@ -268,16 +317,14 @@ impl Task {
                     });
                 }
                 Output::Response { request, content, .. } => self.tell(request, Ok(content)),
-                Output::Failed { request, reason } => {
-                    self.tell(request, Err(format!("no answer: {reason:?}")));
-                }
+                Output::Failed { request, reason } => self.tell(request, Err(lost(reason))),
                 Output::Suppressed { .. } | Output::Alive { .. } | Output::Ended { .. } => {}
                 Output::WakeAt(at) => self.wake_at = Some(at),
             }
         }
     }
 
-    fn tell(&mut self, request: u64, answer: Result<Content, String>) {
+    fn tell(&mut self, request: u64, answer: Told) {
         if let Some((_, tell)) = self.waiting.remove(&request) {
             let _ = tell.send(answer);
         }
@@ -348,6 +395,20 @@ mod tests {
             [(Code::SERVICE_UNAVAILABLE, "b: full"), (Code::REQUEST_ENTITY_INCOMPLETE, "b: late")]
         {
             assert!(matches!(of(code, payload), Sent::NotNow(_)), "{code:?} {payload}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_repeated_says_nothing_of_a_node_when_no_answer_comes() {
+        for (lost, is_telling, fails) in [
+            (Lost::Late, true, true),
+            (Lost::Late, false, false),
+            (Lost::Full, true, false),
+            (Lost::Broken("Reset".to_owned()), false, true),
+        ] {
+            let judged = lost.clone().judged(is_telling);
+            assert_eq!(matches!(judged, Sent::Failed(_)), fails, "{lost:?}");
+            assert_eq!(matches!(judged, Sent::NotNow(_)), !fails, "{lost:?}");
         }
     }
 

@@ -251,6 +251,68 @@ async fn a_node_that_comes_back_is_dialled_again() {
     a.end().await;
 }
 
+/// A way for datagrams to a node that loses the first so many of them.
+async fn lossy_way(to: SocketAddr, mut losses: usize) -> SocketAddr {
+    let front = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let back = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = front.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut there, mut here, mut from) = ([0; 2048], [0; 2048], None);
+        loop {
+            tokio::select! {
+                Ok((count, peer)) = front.recv_from(&mut there) => {
+                    from = Some(peer);
+                    match losses {
+                        0 => drop(back.send_to(&there[..count], to).await),
+                        _ => losses -= 1,
+                    }
+                }
+                Ok((count, _)) = back.recv_from(&mut here) => {
+                    if let Some(peer) = from {
+                        let _ = front.send_to(&here[..count], peer).await;
+                    }
+                }
+            }
+        }
+    });
+    address
+}
+
+/// Best effort costs nothing but itself: not the node, nor what is tried again.
+#[tokio::test]
+async fn a_datagram_of_best_effort_that_is_lost_holds_up_nothing_else() {
+    let store = scratch("coap-lost");
+    let own = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut of_b = config("b", &store, 0, &[]);
+    of_b.coap = Some(own);
+    let server = Server::bind(&of_b).await.unwrap();
+    let [clients, coap] = server.addresses()[..] else { panic!() };
+    let (stop, stopped) = oneshot::channel();
+    let ended = tokio::spawn(server.run(async move { drop(stopped.await) }));
+    let b = Node { address: clients, stop, ended };
+    let peer = lossy_way(coap, 1).await;
+    let mut of_a = config("a", &store, 0, &[]);
+    of_a.coap = Some(own);
+    of_a.nodes.insert("b".into(), Peer { way: Way::Coap(peer), form: Form::Cbor });
+    of_a.settings.routes.insert("b".into(), "b".into());
+    of_a.settings.attempt_timeout = 1000 * MS;
+    let a = start(of_a).await;
+    let draft = |more: &str| format!(r#"{{"addressees":["b"],"text":"Contact north"{more}}}"#);
+    let lost = a.post("/messages", &draft(r#","delivery":"best-effort""#)).await.json();
+    // It has left once it is the only one that waits for nothing.
+    a.until("/node", |node| node["waiting"] == 0).await;
+    let flash = a.post("/messages", &draft(r#","precedence":"flash""#)).await.json();
+    let path = |of: &Value| format!("/outbox/{}", of["id"].as_str().unwrap());
+    let (lost, flash) = (path(&lost), path(&flash));
+    let is = |stage: &'static str| move |status: &Value| status["recipients"]["b"]["stage"] == stage;
+    let delivered = tokio::time::timeout(5000 * MS, a.until(&flash, is("delivered")));
+    delivered.await.expect("it waits for what is lost");
+    a.until(&lost, is("failed")).await;
+    assert_eq!(count(&b.get("/inbox").await.json()), 1);
+    a.end().await;
+    b.end().await;
+}
+
 /// From a to b, of any length; and to z, which b does not know.
 async fn messages_go(mut of_a: Config, b: Node, form: Form) {
     of_a.settings.routes.insert("b".into(), "b".into());

@@ -430,6 +430,30 @@ fn best_effort_is_tried_once() {
 }
 
 #[test]
+fn best_effort_that_is_not_answered_holds_up_nothing_that_is_tried_again() {
+    let mut a = Node::of("a", &[("b", "b")]);
+    let once = Draft { delivery: Delivery::BestEffort, text: "once".into(), ..draft(&["b"]) };
+    let lost: Vec<Arc<str>> = (0..6).map(|_| a.accept(once.clone())).collect();
+    let attempts: Vec<u64> = a.sent.iter().map(|(attempt, ..)| *attempt).collect();
+    assert_eq!(a.texts(), ["once"; 4], "no more at once than the window has");
+    for _ in 0..4 {
+        a.accept(draft(&["b"]));
+    }
+    assert_eq!(a.texts(), ["Contact"; 4]);
+    for attempt in attempts {
+        a.end(attempt, Sent::NotNow("no answer in time".into()));
+    }
+    assert_eq!(a.texts(), ["once"; 2]);
+    assert_eq!(a.stage(&lost[0], "b"), Stage::Failed);
+    // It says nothing of the node, which still gets as many at once.
+    let (first, ..) = a.machine.attempts.iter().find(|(_, of)| !of.item.is_once).unwrap();
+    let first = *first;
+    a.accept(draft(&["b"]));
+    a.end(first, Sent::Taken);
+    assert_eq!(a.texts(), ["Contact"]);
+}
+
+#[test]
 fn one_id_is_of_one_message() {
     let mut a = Node::of("a", &[("b", "b")]);
     let named = Draft { id: Some("a-1".into()), ..draft(&["b"]) };

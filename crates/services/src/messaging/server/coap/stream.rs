@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use super::super::owner::Handle;
 use super::super::{ACCEPT_PAUSE, Addresses, MAX_CONNECTIONS, MAX_OF_ADDRESS, ended};
-use super::{Call, LONG_BYTES, MAX_CALLS, answer, outcome, posted};
+use super::{Call, LONG_BYTES, Lost, MAX_CALLS, Told, answer, lost, outcome, posted};
 use crate::messaging::forms::Form;
 use crate::messaging::machine::Sent;
 
@@ -61,8 +61,7 @@ impl Streams {
             match answer.await {
                 Ok(Ok(content)) => return outcome(node, &content),
                 // Something long took too long, which says nothing of the node.
-                Ok(Err(line)) if is_long => return Sent::NotNow(line),
-                Ok(Err(line)) => return Sent::Failed(line),
+                Ok(Err(lost)) => return lost.judged(!is_long),
                 Err(_) => {}
             }
         }
@@ -98,11 +97,11 @@ async fn dial(peer: SocketAddr, mut calls: mpsc::Receiver<Call>) {
         Ok(Err(error)) => format!("cannot connect to {peer}: {error}"),
         Err(_) => format!("no connection within {} ms", first.within.as_millis()),
     };
-    let _ = first.tell.send(Err(why.clone()));
+    let _ = first.tell.send(Err(Lost::Broken(why.clone())));
     // Others that waited for the same connection.
     calls.close();
     while let Some(call) = calls.recv().await {
-        let _ = call.tell.send(Err(why.clone()));
+        let _ = call.tell.send(Err(Lost::Broken(why.clone())));
     }
 }
 
@@ -155,7 +154,7 @@ struct Link {
     wake_at: Option<Duration>,
     queue: BytesMut,
     /// Who waits for answers, and until when.
-    waiting: BTreeMap<u64, (Duration, oneshot::Sender<Result<Content, String>>)>,
+    waiting: BTreeMap<u64, (Duration, oneshot::Sender<Told>)>,
     last_request: u64,
     /// Since when nothing has waited.
     idle_since: Duration,
@@ -242,7 +241,7 @@ impl Link {
         }
         let why = "the connection ended";
         for (_, tell) in self.waiting.into_values() {
-            let _ = tell.send(Err(why.to_owned()));
+            let _ = tell.send(Err(Lost::Broken(why.to_owned())));
         }
     }
 
@@ -267,7 +266,7 @@ impl Link {
         let over: Vec<_> = over.collect();
         let is_late = !over.is_empty();
         for (_, (_, tell)) in over {
-            let _ = tell.send(Err("no answer in time".to_owned()));
+            let _ = tell.send(Err(Lost::Late));
         }
         let is_idle = self.waiting.is_empty() && now >= self.idle_since + self.idle_life;
         self.is_over |= is_late || is_idle;
@@ -286,9 +285,7 @@ impl Link {
                 Output::Transmit(bytes) => self.queue.extend_from_slice(&bytes),
                 Output::Request { exchange, content } => serve(exchange, content),
                 Output::Response { request, content, .. } => self.tell(request, Ok(content)),
-                Output::Failed { request, reason } => {
-                    self.tell(request, Err(format!("no answer: {reason:?}")));
-                }
+                Output::Failed { request, reason } => self.tell(request, Err(lost(reason))),
                 // It takes no further request; who has one dials another.
                 Output::Released { .. } | Output::Closed(_) => self.is_over = true,
                 Output::Suppressed { .. } | Output::Alive { .. } | Output::Ended { .. } => {}
@@ -298,7 +295,7 @@ impl Link {
         self.is_over |= self.queue.len() > MAX_QUEUED_BYTES;
     }
 
-    fn tell(&mut self, request: u64, answer: Result<Content, String>) {
+    fn tell(&mut self, request: u64, answer: Told) {
         if let Some((_, tell)) = self.waiting.remove(&request) {
             let _ = tell.send(answer);
         }
