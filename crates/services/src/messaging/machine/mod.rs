@@ -128,11 +128,28 @@ pub enum Sent {
     Taken,
     /// The node will never take it; why.
     Refused(String),
+    /// The node will never take it, as it has passed that node before or has passed too many, by
+    /// what it says itself of its way, which nobody signs; why.
+    Loop(String),
     /// It may take it later: it has no room for it, sending took too long, or nothing tells whether
     /// it was reached; why. Other things may go to it in the meantime.
     NotNow(String),
     /// The node was not reached; why. Nothing else would reach it now either.
     Failed(String),
+}
+
+impl Sent {
+    /// Why it was not taken.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Taken => None,
+            Self::Refused(reason)
+            | Self::Loop(reason)
+            | Self::NotNow(reason)
+            | Self::Failed(reason) => Some(reason),
+        }
+    }
 }
 
 /// What comes out.

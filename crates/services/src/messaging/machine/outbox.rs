@@ -114,6 +114,10 @@ impl Outgoing {
         !self.recipients.values().any(|progress| progress.stage.is_open())
     }
 
+    fn has_failed(&self) -> bool {
+        self.recipients.values().any(|progress| progress.stage == Stage::Failed)
+    }
+
     pub(super) fn has_waiting(&self) -> bool {
         self.recipients.values().any(|progress| progress.stage == Stage::Waiting)
     }
@@ -125,7 +129,9 @@ pub(super) struct Outbox {
     entries: BTreeMap<u64, Outgoing>,
     by_key: BTreeMap<Key, u64>,
     alarms: BTreeSet<(Duration, u64)>,
-    settled: BTreeSet<u64>,
+    /// Of which nothing is awaited: whether it has failed somewhere, where it may be sent again, and
+    /// its number.
+    settled: BTreeSet<(bool, u64)>,
 }
 
 impl Outbox {
@@ -159,10 +165,11 @@ impl Outbox {
     pub(super) fn put(&mut self, number: u64, node: &Arc<str>, progress: Progress) -> bool {
         let Some(entry) = self.entries.get_mut(&number) else { return false };
         entry.recipients.insert(node.clone(), progress);
+        for has_failed in [false, true] {
+            self.settled.remove(&(has_failed, number));
+        }
         if entry.is_settled() {
-            self.settled.insert(number);
-        } else {
-            self.settled.remove(&number);
+            self.settled.insert((entry.has_failed(), number));
         }
         true
     }
@@ -170,16 +177,16 @@ impl Outbox {
     pub(super) fn remove(&mut self, number: u64) -> Option<Outgoing> {
         let entry = self.entries.remove(&number)?;
         self.by_key.remove(&Key::from(&*entry.message));
-        self.settled.remove(&number);
+        self.settled.remove(&(entry.has_failed(), number));
         if let Some(at) = entry.alarm {
             self.alarms.remove(&(at, number));
         }
         Some(entry)
     }
 
-    /// The oldest of which nothing is awaited: what makes room.
+    /// The oldest of which nothing is awaited, those that have failed last: what makes room.
     pub(super) fn oldest_settled(&self) -> Option<u64> {
-        self.settled.first().copied()
+        self.settled.first().map(|(_, number)| *number)
     }
 
     /// Doubles the pause until a message is sent again.

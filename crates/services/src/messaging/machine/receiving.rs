@@ -29,8 +29,9 @@ struct Plan {
     was_here: bool,
     /// Those that it goes on to.
     onward: Vec<Arc<str>>,
-    /// Those that it cannot go to, and why.
+    /// Those that it cannot go to, and why: that are not known, and where its way would be a loop.
     lost: BTreeMap<Arc<str>, String>,
+    looped: BTreeMap<Arc<str>, String>,
 }
 
 impl Machine {
@@ -67,7 +68,10 @@ impl Machine {
             self.report(now, &message, &node, Outcome::Delivered, None);
         }
         self.pass_on(now, &message, hops, &plan.onward);
-        for (node, reason) in plan.lost.into_iter().take(MAX_LOST) {
+        // With keys its way is what whoever gave it says, which is signed by nobody: by a report
+        // this node would bear it out.
+        let looped = if self.settings.keys.is_needed() { BTreeMap::new() } else { plan.looped };
+        for (node, reason) in plan.lost.into_iter().chain(looped).take(MAX_LOST) {
             self.report(now, &message, &node, Outcome::Failed, Some(reason));
         }
         Ok(())
@@ -85,6 +89,7 @@ impl Machine {
             was_here: false,
             onward: Vec::new(),
             lost: BTreeMap::new(),
+            looped: BTreeMap::new(),
         };
         if recipients.len() > MAX_RECIPIENTS {
             let line = format!("over the limit of {MAX_RECIPIENTS} recipients");
@@ -102,16 +107,17 @@ impl Machine {
                 }
                 Some((name, next)) if self.settings.was_at(next, &message.originator, hops) => {
                     let line = format!("node '{node}' would send it back to '{next}': a loop");
-                    plan.lost.insert(name.clone(), line);
+                    plan.looped.insert(name.clone(), line);
                 }
                 Some((name, _)) => plan.onward.push(name.clone()),
             }
         }
         if !plan.is_for_self && plan.onward.is_empty() {
             // Nobody can be served: the node before says so, of all at once.
-            let reason = plan.lost.into_values().next().unwrap_or_default();
-            let is_loop = reason.ends_with("a loop");
-            return Err(Refusal::new(if is_loop { Reason::Loop } else { Reason::Unknown }, reason));
+            let lost = plan.lost.into_values().map(|line| (Reason::Unknown, line)).next();
+            let looped = plan.looped.into_values().map(|line| (Reason::Loop, line)).next();
+            let (reason, line) = lost.or(looped).unwrap_or((Reason::Unknown, String::new()));
+            return Err(Refusal::new(reason, line));
         }
         if plan.is_for_self {
             let is_same = match self.inbox.known(&Key::from(message)) {
@@ -237,7 +243,7 @@ impl Machine {
             return Err(Refusal::new(Reason::Expired, line));
         }
         if receipt.originator == self.settings.node {
-            return self.apply(receipt);
+            return self.apply(now, receipt);
         }
         match self.settings.routes.get(&receipt.originator) {
             None => Err(self.settings.unknown(&receipt.originator)),
@@ -250,7 +256,7 @@ impl Machine {
     }
 
     /// A receipt of one of this node's messages.
-    fn apply(&mut self, receipt: &Receipt) -> Result<(), Refusal> {
+    fn apply(&mut self, now: Duration, receipt: &Receipt) -> Result<(), Refusal> {
         let (id, node) = (shown(&receipt.message), shown(&receipt.addressee));
         let Some(entry) = self.find_outgoing(&receipt.message) else {
             let line = format!("no message '{id}' of node '{}' is known", self.settings.node);
@@ -262,17 +268,36 @@ impl Machine {
             return Err(Refusal::new(Reason::Unknown, line));
         };
         let recipient = recipient.clone();
-        let stage = match (receipt.outcome, before.stage) {
+        let (stage, at) = match (receipt.outcome, before.stage) {
             (Outcome::Delivered, Stage::Delivered | Stage::Read) => return Ok(()),
             (Outcome::Read, Stage::Read) => return Ok(()),
-            (Outcome::Failed, stage) if !stage.is_open() => return Ok(()),
-            (Outcome::Delivered, _) => Stage::Delivered,
-            (Outcome::Read, _) => Stage::Read,
-            (Outcome::Failed, _) => Stage::Failed,
+            (Outcome::Failed, stage) => {
+                self.check_failure(receipt)?;
+                // Of what is not on its way no other node has anything to say.
+                let is_by_other = receipt.reporter != recipient;
+                if !stage.is_open() || is_by_other && stage != Stage::Forwarded {
+                    return Ok(());
+                }
+                // By this node's clock it is sent again.
+                (Stage::Failed, now)
+            }
+            (Outcome::Delivered, _) => (Stage::Delivered, receipt.time),
+            (Outcome::Read, _) => (Stage::Read, receipt.time),
         };
-        let progress = Progress { stage, at: receipt.time, reason: receipt.reason.clone() };
-        self.put_progress(number, &recipient, progress);
+        self.put_progress(number, &recipient, Progress { stage, at, reason: receipt.reason.clone() });
+        self.arm(now, number);
         Ok(())
+    }
+
+    /// Refuses a failure that another node reports of one which this node reaches itself.
+    fn check_failure(&self, receipt: &Receipt) -> Result<(), Refusal> {
+        let Receipt { addressee, reporter, .. } = receipt;
+        if reporter == addressee || self.settings.is_relayed(addressee) {
+            return Ok(());
+        }
+        let (addressee, reporter) = (shown(addressee), shown(reporter));
+        let line = format!("'{reporter}' is on no way to '{addressee}', which is reached directly");
+        Err(Refusal::new(Reason::Forged, line))
     }
 
     /// Notes how far a message is, on disk too, and tells clients where it is one of theirs.

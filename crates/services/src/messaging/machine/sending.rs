@@ -99,24 +99,29 @@ impl Machine {
         match outcome {
             Sent::Failed(_) => self.peers.failed(now, peer, item),
             Sent::NotNow(_) => self.peers.missed(now, peer, item),
-            Sent::Taken | Sent::Refused(_) => self.peers.answered(peer, item),
+            Sent::Taken | Sent::Refused(_) | Sent::Loop(_) => self.peers.answered(peer, item),
         }
         if self.reports.get(number).is_some() {
             return match outcome {
                 Sent::Failed(_) | Sent::NotNow(_) => self.enqueue_report(number),
                 // Who refuses a receipt has no use for it.
-                Sent::Taken | Sent::Refused(_) => self.remove_report(number),
+                Sent::Taken | Sent::Refused(_) | Sent::Loop(_) => self.remove_report(number),
             };
         }
         let Some(entry) = self.outbox.get(number) else { return };
         let is_reliable = entry.message.delivery == Delivery::Reliable;
         match outcome {
             Sent::Taken => self.taken(now, &attempt),
-            Sent::Refused(reason) => self.lost(now, &attempt, &reason),
+            Sent::Refused(reason) => self.lost(now, &attempt, &reason, true),
+            // Whoever gave it to this node may have invented its way.
+            Sent::Loop(reason) => {
+                let is_known = !self.settings.keys.is_needed();
+                self.lost(now, &attempt, &reason, is_known);
+            }
             Sent::Failed(_) | Sent::NotNow(_) if is_reliable => {}
             Sent::Failed(reason) | Sent::NotNow(reason) => {
                 let reason = format!("best effort, tried once: {reason}");
-                self.lost(now, &attempt, &reason);
+                self.lost(now, &attempt, &reason, true);
             }
         }
         // Recipients that still wait, and those that came to it in the meantime.
@@ -142,8 +147,8 @@ impl Machine {
         self.arm(now, attempt.item.number);
     }
 
-    /// Recipients that a message cannot be delivered to.
-    fn lost(&mut self, now: Duration, attempt: &Attempt, reason: &str) {
+    /// Recipients that a message cannot be delivered to; whether the originator is told.
+    fn lost(&mut self, now: Duration, attempt: &Attempt, reason: &str, is_told: bool) {
         let Some(entry) = self.outbox.get(attempt.item.number) else { return };
         let (message, is_own) = (entry.message.clone(), self.settings.is_own(entry));
         for recipient in &attempt.recipients {
@@ -153,10 +158,11 @@ impl Machine {
             let reason = Some(reason.to_owned());
             let progress = Progress { stage: Stage::Failed, at: now, reason: reason.clone() };
             self.put_progress(attempt.item.number, recipient, progress);
-            if !is_own && message.receipt != Wanted::Nothing {
+            if is_told && !is_own && message.receipt != Wanted::Nothing {
                 self.report(now, &message, recipient, Outcome::Failed, reason);
             }
         }
+        self.arm(now, attempt.item.number);
     }
 
     fn stage(&self, number: u64, recipient: &Arc<str>) -> Option<Stage> {
@@ -189,16 +195,17 @@ impl Machine {
     }
 
     /// Sets when something is due about a message of this node: that it is sent again where no
-    /// receipt comes, that its validity ends, that it is forgotten.
+    /// receipt comes or a node on the way has failed, that its validity ends, that it is forgotten.
     pub(super) fn arm(&mut self, now: Duration, number: u64) {
         let Some(entry) = self.outbox.get(number) else { return };
         let deadline = entry.message.deadline();
-        let forwarded = |progress: &&Progress| -> bool { progress.stage == Stage::Forwarded };
-        let oldest = entry.recipients.values().filter(forwarded).map(|progress| progress.at).min();
-        let at = match oldest {
+        let again = entry.recipients.iter().filter(|(node, progress)| {
+            self.settings.is_tried_again(entry, node, progress.stage)
+        });
+        let at = match again.map(|(_, progress)| progress.at).min() {
             _ if deadline <= now => deadline + self.settings.retention,
-            Some(since) if self.settings.is_resent(entry) => (since + entry.resend).min(deadline),
-            _ => deadline,
+            Some(since) => (since + entry.resend).min(deadline),
+            None => deadline,
         };
         self.outbox.alarm(number, at);
     }
@@ -228,10 +235,12 @@ impl Machine {
         let due: Vec<Arc<str>> = entry
             .recipients
             .iter()
-            .filter(|(_, progress)| match progress.stage {
-                Stage::Waiting => is_over,
-                Stage::Forwarded => is_over || progress.at + resend <= now,
-                _ => false,
+            .filter(|(node, progress)| match is_over {
+                true => progress.stage.is_open(),
+                false => {
+                    progress.at + resend <= now
+                        && self.settings.is_tried_again(entry, node, progress.stage)
+                }
             })
             .map(|(node, _)| node.clone())
             .collect();

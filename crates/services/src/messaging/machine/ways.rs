@@ -186,6 +186,21 @@ impl Settings {
             && message.receipt != Wanted::Nothing
     }
 
+    /// Whether a message that another node has taken, or has failed to pass on, is sent again to a
+    /// recipient while its validity lasts. Only the recipient's node has the last word.
+    pub(super) fn is_tried_again(&self, entry: &Outgoing, recipient: &str, stage: Stage) -> bool {
+        match stage {
+            Stage::Forwarded => self.is_resent(entry),
+            Stage::Failed => self.is_resent(entry) && self.is_relayed(recipient),
+            _ => false,
+        }
+    }
+
+    /// Whether a node is reached by another.
+    pub(super) fn is_relayed(&self, node: &str) -> bool {
+        self.routes.get(node).is_some_and(|next| **next != *node)
+    }
+
     pub(super) fn is_own(&self, entry: &Outgoing) -> bool {
         entry.message.originator == self.node
     }

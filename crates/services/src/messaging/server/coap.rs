@@ -152,15 +152,15 @@ fn outcome(node: &str, content: &Content) -> Sent {
     if name != node {
         return Sent::Failed(format!("{coded} of somebody else: {}", shown(&text)));
     }
-    let is_final = match code {
-        Code::REQUEST_ENTITY_INCOMPLETE | Code::TOO_MANY_REQUESTS => false,
-        Code::HOP_LIMIT_REACHED => true,
-        _ => code.class() == 4,
-    };
-    match (code.is_success(), is_final) {
-        (true, _) => Sent::Taken,
-        (false, true) => Sent::Refused(line.replace(['\r', '\n'], " ")),
-        (false, false) => Sent::NotNow(format!("{coded}: {}", shown(line))),
+    let one_line = || line.replace(['\r', '\n'], " ");
+    match code {
+        _ if code.is_success() => Sent::Taken,
+        Code::HOP_LIMIT_REACHED => Sent::Loop(one_line()),
+        Code::REQUEST_ENTITY_INCOMPLETE | Code::TOO_MANY_REQUESTS => {
+            Sent::NotNow(format!("{coded}: {}", shown(line)))
+        }
+        _ if code.class() == 4 => Sent::Refused(one_line()),
+        _ => Sent::NotNow(format!("{coded}: {}", shown(line))),
     }
 }
 
@@ -380,9 +380,10 @@ mod tests {
             outcome("b", &Content::new(code).with_payload(payload.as_bytes().to_vec()))
         };
         assert_eq!(of(Code::CHANGED, "b"), Sent::Taken);
-        for code in [Code::BAD_REQUEST, Code::FORBIDDEN, Code::HOP_LIMIT_REACHED] {
+        for code in [Code::BAD_REQUEST, Code::FORBIDDEN] {
             assert_eq!(of(code, "b: why"), Sent::Refused("why".to_owned()));
         }
+        assert_eq!(of(Code::HOP_LIMIT_REACHED, "b: why"), Sent::Loop("why".to_owned()));
         for (code, payload) in [
             (Code::CHANGED, ""),
             (Code::CHANGED, "c"),

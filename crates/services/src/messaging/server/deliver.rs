@@ -212,13 +212,13 @@ fn outcome(
         }
         Some(_) => {}
     }
-    let is_final = status.is_client_error() || status == StatusCode::LOOP_DETECTED;
     match status {
         _ if status.is_success() => Ok(Sent::Taken),
         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
             Ok(Sent::NotNow(line.to_owned()))
         }
-        _ if is_final => Ok(Sent::Refused(line.to_owned())),
+        StatusCode::LOOP_DETECTED => Ok(Sent::Loop(line.to_owned())),
+        _ if status.is_client_error() => Ok(Sent::Refused(line.to_owned())),
         _ => Ok(Sent::NotNow(format!("status {status}: {line}"))),
     }
 }
@@ -246,7 +246,8 @@ mod tests {
         let of =
             |status: u16, named| outcome("b", StatusCode::from_u16(status).unwrap(), named, "line");
         assert_eq!(of(204, Some("b")), Ok(Sent::Taken));
-        for status in [400, 403, 404, 409, 413, 415, 422, 508] {
+        assert_eq!(of(508, Some("b")), Ok(Sent::Loop("line".to_owned())));
+        for status in [400, 403, 404, 409, 413, 415, 422] {
             assert_eq!(of(status, Some("b")), Ok(Sent::Refused("line".to_owned())), "{status}");
         }
         for status in [408, 429, 500, 503, 504] {

@@ -283,9 +283,7 @@ impl Owner {
                     let (deliverer, tell) = (self.deliverer.clone(), self.tell_sent.clone());
                     tokio::spawn(async move {
                         let outcome = deliverer.deliver(&peer, &parcel, within).await;
-                        if let Sent::Failed(reason) | Sent::NotNow(reason) | Sent::Refused(reason) =
-                            &outcome
-                        {
+                        if let Some(reason) = outcome.reason() {
                             tracing::info!(%peer, reason, "not delivered");
                         }
                         let _ = tell.send((attempt, outcome));

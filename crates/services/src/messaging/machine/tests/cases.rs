@@ -374,6 +374,8 @@ fn refusals_on_the_way_reach_the_originator_as_failures() {
     assert_eq!(b.machine.sizes().outbox, 0, "nothing is kept of what is over");
     let mut a = Node::of("a", &[("b", "b"), ("c", "b")]);
     let id = a.accept(Draft { id: Some("a-1".into()), ..draft(&["c"]) });
+    let (attempt, ..) = a.sent.pop().unwrap();
+    a.end(attempt, Sent::Taken);
     a.receipt(returning).unwrap();
     assert_eq!(a.stage(&id, "c"), Stage::Failed);
     let reason = a.machine.find_outgoing(&id).unwrap().recipients["c"].reason.clone();
@@ -522,6 +524,80 @@ fn forged_receipts_are_refused() {
     let good = Receipt { code: keys.sign_receipt(&bare), ..bare };
     a.receipt(returning(good)).unwrap();
     assert_eq!(a.stage(&id, "b"), Stage::Delivered);
+}
+
+fn failed_by(id: &str, addressee: &str, reporter: &str) -> Returning {
+    let failed = receipt(id, addressee, Outcome::Failed);
+    let bare = Receipt { reporter: reporter.into(), reason: Some("no way".into()), ..failed };
+    let keys = keyed(reporter, &[], &[reporter]).keys;
+    returning(Receipt { code: keys.sign_receipt(&bare), ..bare })
+}
+
+/// b has a key and is not on the way from a to c.
+#[test]
+fn a_failure_that_a_node_off_the_way_reports_stops_nothing() {
+    let mut a = Node::new(keyed("a", &[("b", "b"), ("c", "c")], &["a", "b", "c"]));
+    let id = a.accept(draft(&["c"]));
+    let (attempt, ..) = a.sent.pop().unwrap();
+    a.end(attempt, Sent::Failed("no answer".into()));
+    let refusal = a.receipt(failed_by(&id, "c", "b")).unwrap_err();
+    assert_eq!((refusal.reason, refusal.status()), (Reason::Forged, 403));
+    assert_eq!(a.stage(&id, "c"), Stage::Waiting);
+    a.at(START + S);
+    let (attempt, peer, _) = a.sent.pop().unwrap();
+    assert_eq!(peer, "c");
+    a.end(attempt, Sent::Taken);
+    assert_eq!(a.stage(&id, "c"), Stage::Delivered);
+}
+
+#[test]
+fn a_failure_on_the_way_ends_a_round_and_not_the_message() {
+    let mut a = Node::new(keyed("a", &[("b", "b"), ("c", "b")], &["a", "b", "c"]));
+    let id = a.accept(draft(&["c"]));
+    // Nobody has it yet: nobody can have failed.
+    a.receipt(failed_by(&id, "c", "b")).unwrap();
+    assert_eq!(a.stage(&id, "c"), Stage::Waiting);
+    let (attempt, ..) = a.sent.pop().unwrap();
+    a.end(attempt, Sent::Taken);
+    a.receipt(failed_by(&id, "c", "b")).unwrap();
+    assert_eq!(a.stage(&id, "c"), Stage::Failed);
+    a.at(START + 61 * S);
+    assert_eq!(a.stage(&id, "c"), Stage::Waiting);
+    // What the next node says is no last word either: it is not the addressee's.
+    let (attempt, ..) = a.sent.pop().unwrap();
+    a.end(attempt, Sent::Refused("unknown".into()));
+    assert_eq!(a.stage(&id, "c"), Stage::Failed);
+    a.at(START + 61 * S + 121 * S);
+    let (attempt, ..) = a.sent.pop().unwrap();
+    a.end(attempt, Sent::Taken);
+    a.receipt(failed_by(&id, "c", "c")).unwrap();
+    assert_eq!(a.stage(&id, "c"), Stage::Failed, "the addressee's node may say so");
+    a.at(START + 3600 * S);
+    assert!(a.stage(&id, "c") != Stage::Waiting && a.stage(&id, "c") != Stage::Forwarded);
+}
+
+/// Somebody overhears a signed message and gives it to b with a way that it never went.
+#[test]
+fn with_keys_nobody_is_told_of_a_loop_that_a_stranger_invents() {
+    let mut a = Node::new(keyed("a", &[("b", "b"), ("c", "b")], &["a", "b", "c"]));
+    a.accept(draft(&["b", "c"]));
+    let (_, _, Parcel::Message(overheard)) = a.sent.pop().unwrap() else { panic!() };
+    let routes = [("a", "a"), ("c", "c"), ("d", "d")];
+    let mut b = Node::new(keyed("b", &routes, &["a", "b", "c"]));
+    let invented = Transfer { hops: vec!["c".to_owned()], ..overheard.clone() };
+    b.receive(invented).unwrap();
+    let failed = |(_, _, parcel): &(u64, String, Parcel)| match parcel {
+        Parcel::Receipt(returning) => returning.receipt.outcome == Outcome::Failed,
+        Parcel::Message(_) => false,
+    };
+    assert!(!b.sent.iter().any(failed), "{:?}", b.sent);
+    // As little where the next node finds it.
+    b.sent.clear();
+    b.receive(overheard).unwrap();
+    let (attempt, ..) = b.sent.iter().find(|(_, peer, _)| peer == "c").unwrap();
+    b.end(*attempt, Sent::Loop("was at 'c' before".into()));
+    assert!(!b.sent.iter().any(failed), "{:?}", b.sent);
+    assert_eq!(b.machine.sizes().outbox, 0);
 }
 
 #[test]
