@@ -135,21 +135,30 @@ fn stalled(since: Option<Instant>, now: Instant) -> Option<Refusal> {
 }
 
 /// The time since 1970 as the machine has it: the system's, which may stand while the system
-/// sleeps and be set, but never going back.
-#[derive(Debug, Default)]
+/// sleeps and be set, but never going back. Where the system's is set back, this one goes on at half
+/// its pace until that has caught up: what waits for a time is not kept waiting by as much.
+#[derive(Debug)]
 struct Clock {
     last: Duration,
+    looked: Instant,
 }
 
 impl Clock {
-    fn now(&mut self) -> Duration {
-        let system = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        self.at(system.unwrap_or_default())
+    fn new() -> Self {
+        Self { last: Duration::ZERO, looked: Instant::now() }
     }
 
-    /// The time when the system's clock shows `system`.
-    fn at(&mut self, system: Duration) -> Duration {
-        self.last = self.last.max(system);
+    fn now(&mut self) -> Duration {
+        let system = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let looked = Instant::now();
+        let passed = looked.saturating_duration_since(self.looked);
+        self.looked = looked;
+        self.at(system.unwrap_or_default(), passed)
+    }
+
+    /// The time when the system's clock shows `system`, and so much has passed since the last look.
+    fn at(&mut self, system: Duration, passed: Duration) -> Duration {
+        self.last = system.max(self.last + passed / 2);
         self.last
     }
 }
@@ -158,7 +167,7 @@ impl Owner {
     /// A node as it is configured, with what its store has.
     pub(super) fn open(config: &Config, coap: Option<Caller>) -> Result<(Self, Handle), Error> {
         let mut settings = config.settings.clone();
-        let mut clock = Clock::default();
+        let mut clock = Clock::new();
         let started_at = clock.now();
         // Nodes that start together should not try together.
         settings.seed = settings.node.bytes().fold(started_at.subsec_nanos().into(), mixed);
@@ -307,12 +316,28 @@ mod tests {
 
     #[test]
     fn the_clock_follows_the_system_and_never_goes_back() {
-        let mut clock = Clock::default();
+        let mut clock = Clock::new();
         let seconds = Duration::from_secs;
         let system = [100, 101, 5000, 4990, 5001];
-        let shown = system.map(|at| clock.at(seconds(at)));
+        let shown = system.map(|at| clock.at(seconds(at), Duration::ZERO));
         assert_eq!(shown, [100, 101, 5000, 5000, 5001].map(seconds));
         assert!(clock.now() > seconds(1_700_000_000), "it is the system's");
+    }
+
+    #[test]
+    fn the_clock_goes_on_where_the_system_is_set_back_until_that_has_caught_up() {
+        let mut clock = Clock::new();
+        let seconds = Duration::from_secs;
+        assert_eq!(clock.at(seconds(5000), seconds(1)), seconds(5000));
+        assert_eq!(clock.at(seconds(100), Duration::ZERO), seconds(5000));
+        assert_eq!(clock.at(seconds(110), seconds(10)), seconds(5005));
+        // Ten seconds ahead: the system has it back after twenty.
+        let mut clock = Clock::new();
+        clock.at(seconds(110), Duration::ZERO);
+        let shown = (101..=130).map(|at| clock.at(seconds(at), seconds(1)));
+        let shown: Vec<Duration> = shown.collect();
+        assert!(shown.is_sorted() && shown[9] == seconds(115), "{shown:?}");
+        assert_eq!((shown[19], shown[29]), (seconds(120), seconds(130)));
     }
 
     #[test]

@@ -594,8 +594,8 @@ fn with_keys_nobody_is_told_of_a_loop_that_a_stranger_invents() {
     // As little where the next node finds it.
     b.sent.clear();
     b.receive(overheard).unwrap();
-    let (attempt, ..) = b.sent.iter().find(|(_, peer, _)| peer == "c").unwrap();
-    b.end(*attempt, Sent::Loop("was at 'c' before".into()));
+    let attempt = b.sent.iter().find(|(_, peer, _)| peer == "c").unwrap().0;
+    b.end(attempt, Sent::Loop("was at 'c' before".into()));
     assert!(!b.sent.iter().any(failed), "{:?}", b.sent);
     assert_eq!(b.machine.sizes().outbox, 0);
 }
@@ -651,6 +651,20 @@ fn a_node_that_is_restored_is_the_one_that_was_killed() {
     let ids = |node: &mut Node| node.accept(draft(&["b"]));
     let old: Vec<String> = stages(&a).into_iter().map(|(id, _)| id).collect();
     assert!(!old.contains(&ids(&mut again).to_string()));
+}
+
+/// Before the restart the clock was a thousand seconds ahead.
+#[test]
+fn a_clock_that_was_ahead_keeps_nothing_from_being_sent_again() {
+    let mut a = Node::of("a", &[("c", "b"), ("b", "b")]);
+    a.accept(draft(&["c"]));
+    let (attempt, ..) = a.sent.pop().unwrap();
+    a.end(attempt, Sent::Taken);
+    let mut again = Node::of("a", &[("c", "b"), ("b", "b")]);
+    again.now = START - 1000 * S;
+    again.machine.restore(again.now, a.changes.clone());
+    again.at(START - 1000 * S + 61 * S);
+    assert_eq!(again.texts(), ["Contact"]);
 }
 
 #[test]
