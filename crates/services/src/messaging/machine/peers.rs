@@ -41,13 +41,32 @@ pub(super) struct Item {
 struct Lane {
     /// What can be sent: the more urgent first, of these what failed less often.
     queue: BTreeSet<(Precedence, u32, u64)>,
-    in_flight: usize,
+    /// Requests that have not ended, by precedence.
+    in_flight: BTreeMap<Precedence, usize>,
 }
 
 impl Lane {
-    /// What goes next, where a window has room for it.
+    /// What goes next, where a window has room for it. What is more urgent than all that is under
+    /// way does not wait for that: long messages may take minutes. Beyond the window there are so
+    /// three at most, one of each precedence above routine.
     fn next(&self, window: usize) -> Option<(Precedence, u32, u64)> {
-        self.queue.first().copied().filter(|_| self.in_flight < window)
+        let next = self.queue.first().copied()?;
+        let most_urgent = self.in_flight.keys().next();
+        let has_room = self.in_flight.values().sum::<usize>() < window;
+        let goes_ahead = most_urgent.is_some_and(|most_urgent| next.0 < *most_urgent);
+        (has_room || goes_ahead).then_some(next)
+    }
+
+    fn begin(&mut self, (precedence, round, number): (Precedence, u32, u64)) {
+        self.queue.remove(&(precedence, round, number));
+        *self.in_flight.entry(precedence).or_default() += 1;
+    }
+
+    fn end(&mut self, precedence: Precedence) {
+        match self.in_flight.get_mut(&precedence) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(self.in_flight.remove(&precedence)),
+        }
     }
 }
 
@@ -84,8 +103,7 @@ impl Peer {
 
     /// A request has ended.
     fn end(&mut self, item: &Item) {
-        let lane = self.lane(item.is_once);
-        lane.in_flight = lane.in_flight.saturating_sub(1);
+        self.lane(item.is_once).end(item.precedence);
     }
 
     /// Puts what was left alone long enough back into the queue.
@@ -168,9 +186,7 @@ impl Peers {
         let again = again.next(window).map(|next| (next, false));
         let once = once.next(window).map(|next| (next, true));
         let ((precedence, round, number), is_once) = again.into_iter().chain(once).min()?;
-        let lane = peer.lane(is_once);
-        lane.queue.remove(&(precedence, round, number));
-        lane.in_flight += 1;
+        peer.lane(is_once).begin((precedence, round, number));
         Some(Item { precedence, number, is_once })
     }
 

@@ -214,6 +214,45 @@ fn more_urgent_messages_go_first() {
 }
 
 #[test]
+fn what_is_more_urgent_than_all_under_way_waits_for_none_of_it() {
+    let text =
+        |text: &str, precedence| Draft { text: text.to_owned(), precedence, ..draft(&["b"]) };
+    let mut a = Node::of("a", &[("b", "b")]);
+    for name in ["r1", "r2", "r3", "r4", "r5"] {
+        a.accept(text(name, Precedence::Routine));
+    }
+    assert_eq!(a.texts(), ["r1", "r2", "r3", "r4"]);
+    a.accept(text("f1", Precedence::Flash));
+    assert_eq!(a.texts(), ["f1"]);
+    // It is no more urgent than the first, and waits as any other.
+    a.accept(text("f2", Precedence::Flash));
+    a.accept(text("i", Precedence::Immediate));
+    assert_eq!(a.texts(), [""; 0]);
+    let attempts: Vec<u64> = a.machine.attempts.keys().copied().collect();
+    for attempt in &attempts[..2] {
+        a.end(*attempt, Sent::Taken);
+    }
+    assert_eq!(a.texts(), ["f2"], "the window has room again");
+    // The same where a node takes one request at a time.
+    let mut a = Node::of("a", &[("b", "b")]);
+    a.accept(text("r1", Precedence::Routine));
+    let (attempt, ..) = a.sent.pop().unwrap();
+    a.end(attempt, Sent::Failed("no answer".into()));
+    a.accept(text("f1", Precedence::Flash));
+    assert_eq!(a.texts(), [""; 0], "it is left alone");
+    a.at(START + S);
+    assert_eq!(a.texts(), ["f1"]);
+    let mut a = Node::of("a", &[("b", "b")]);
+    a.accept(text("r1", Precedence::Routine));
+    let (attempt, ..) = a.sent.pop().unwrap();
+    a.end(attempt, Sent::Failed("no answer".into()));
+    a.at(START + S);
+    assert_eq!(a.texts(), ["r1"]);
+    a.accept(text("f1", Precedence::Flash));
+    assert_eq!(a.texts(), ["f1"]);
+}
+
+#[test]
 fn pauses_between_attempts_double_up_to_a_bound() {
     let mut a = Node::of("a", &[("b", "b")]);
     a.accept(draft(&["b"]));
