@@ -116,7 +116,8 @@ struct SendArgs {
     /// The form in which the node gets it: json, xml, cbor or exi.
     #[arg(long, value_name = "FORM", default_value = "json", value_parser = Form::parse)]
     form: Form,
-    /// Wait so long until it is delivered to each addressee; the status is 1 if it is not.
+    /// Wait so long until it is delivered to each addressee; the status is 1 if it is not, or
+    /// nothing is heard of it as no receipt is wanted.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     wait: Option<Duration>,
     #[command(flatten)]
@@ -244,7 +245,9 @@ async fn send(args: SendArgs) -> anyhow::Result<ExitCode> {
     loop {
         let status = client.status(&accepted.id).await?;
         let stages = stages(&status);
-        let is_open = |stage: &&str| matches!(*stage, "waiting" | "forwarded");
+        // Without a receipt nothing is heard of what another node passes on.
+        let is_told = wants_receipt(&status);
+        let is_open = |stage: &&str| *stage == "waiting" || is_told && *stage == "forwarded";
         if !stages.iter().any(is_open) || Instant::now() >= end {
             let good = stages.iter().all(|stage| matches!(*stage, "delivered" | "read"));
             say(&if is_json { format!("{status}\n") } else { shown_status(&status) })?;
@@ -381,6 +384,15 @@ async fn status(args: StatusArgs) -> anyhow::Result<ExitCode> {
 fn stages(status: &Value) -> Vec<&str> {
     let recipients = status["recipients"].as_object();
     recipients.into_iter().flatten().filter_map(|(_, of)| of["stage"].as_str()).collect()
+}
+
+/// Whether a receipt was asked for.
+fn wants_receipt(status: &Value) -> bool {
+    let message = &status["message"];
+    match message["receipt"].as_str() {
+        Some(word) => word != "none",
+        None => message["delivery"] != "best-effort",
+    }
 }
 
 /// A message of the inbox for people.

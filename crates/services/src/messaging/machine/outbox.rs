@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::inbox::Key;
 use super::peers::Item;
-use crate::messaging::message::{Delivery, Message};
+use crate::messaging::message::{Delivery, Message, Wanted};
 
 /// How far a message is with one recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,12 +46,6 @@ impl Stage {
     /// By its word.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|stage| stage.name() == text)
-    }
-
-    /// Whether it may still be sent, or a receipt is to come.
-    #[must_use]
-    pub fn is_open(self) -> bool {
-        matches!(self, Self::Waiting | Self::Forwarded)
     }
 }
 
@@ -111,7 +105,17 @@ impl Outgoing {
 
     /// Whether nothing is to be sent or awaited any more.
     pub(super) fn is_settled(&self) -> bool {
-        !self.recipients.values().any(|progress| progress.stage.is_open())
+        !self.recipients.values().any(|progress| self.is_open(progress.stage))
+    }
+
+    /// Whether it may still be sent to who is at a stage, or a receipt is to come of him.
+    #[must_use]
+    pub fn is_open(&self, stage: Stage) -> bool {
+        match stage {
+            Stage::Waiting => true,
+            Stage::Forwarded => self.message.receipt != Wanted::Nothing,
+            _ => false,
+        }
     }
 
     fn has_failed(&self) -> bool {

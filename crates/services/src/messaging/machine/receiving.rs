@@ -275,7 +275,8 @@ impl Machine {
                 self.check_failure(receipt)?;
                 // Of what is not on its way no other node has anything to say.
                 let is_by_other = receipt.reporter != recipient;
-                if !stage.is_open() || is_by_other && stage != Stage::Forwarded {
+                let is_open = matches!(stage, Stage::Waiting | Stage::Forwarded);
+                if !is_open || is_by_other && stage != Stage::Forwarded {
                     return Ok(());
                 }
                 // By this node's clock it is sent again.

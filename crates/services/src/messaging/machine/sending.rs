@@ -236,7 +236,7 @@ impl Machine {
             .recipients
             .iter()
             .filter(|(node, progress)| match is_over {
-                true => progress.stage.is_open(),
+                true => entry.is_open(progress.stage),
                 false => {
                     progress.at + resend <= now
                         && self.settings.is_tried_again(entry, node, progress.stage)

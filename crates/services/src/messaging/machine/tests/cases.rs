@@ -565,6 +565,33 @@ fn forged_receipts_are_refused() {
     assert_eq!(a.stage(&id, "b"), Stage::Delivered);
 }
 
+#[test]
+fn what_no_receipt_comes_of_is_over_when_the_next_node_has_it() {
+    let routes = [("b", "b"), ("c", "b")];
+    let mut a = Node::new(Settings { max_messages: 3, ..with_routes("a", &routes) });
+    let bare = Draft { receipt: Some(Wanted::Nothing), ..draft(&["c"]) };
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(a.accept(bare.clone()));
+        let (attempt, ..) = a.sent.pop().unwrap();
+        a.end(attempt, Sent::Taken);
+    }
+    a.accept(bare.clone());
+    assert!(a.machine.find_outgoing(&ids[0]).is_none(), "the oldest makes room");
+    // It was given on in time, and what became of it nobody says.
+    a.at(START + 3601 * S);
+    assert_eq!(a.stage(&ids[1], "c"), Stage::Forwarded);
+    let mut a = Node::of("a", &routes);
+    let once = Draft { delivery: Delivery::BestEffort, ..draft(&["c"]) };
+    let id = a.accept(once);
+    let (attempt, ..) = a.sent.pop().unwrap();
+    a.end(attempt, Sent::Taken);
+    a.at(START + 3601 * S);
+    assert_eq!(a.stage(&id, "c"), Stage::Forwarded);
+    a.at(START + 7300 * S);
+    assert_eq!(a.machine.sizes().outbox, 0, "it is forgotten in the end");
+}
+
 fn failed_by(id: &str, addressee: &str, reporter: &str) -> Returning {
     let failed = receipt(id, addressee, Outcome::Failed);
     let bare = Receipt { reporter: reporter.into(), reason: Some("no way".into()), ..failed };
