@@ -43,8 +43,17 @@ struct Call {
     peer: SocketAddr,
     content: Content,
     is_confirmable: bool,
-    within: Duration,
+    time: Time,
     tell: oneshot::Sender<Told>,
+}
+
+/// How long a request may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Time {
+    pub(super) within: Duration,
+    /// Whether that is less than requests usually have, as a message is valid no longer: that no
+    /// answer comes says nothing of the node.
+    pub(super) is_cut: bool,
 }
 
 /// What comes of a request: an answer, or none and why.
@@ -70,8 +79,8 @@ impl Lost {
         }
     }
 
-    /// What it says of a node. That no answer comes to something which is not repeated, or is long,
-    /// says nothing: it may be lost, or have taken too long.
+    /// What it says of a node. That no answer comes to something which is not repeated, is long or
+    /// had little time says nothing: it may be lost, or have taken too long.
     fn judged(self, is_telling: bool) -> Sent {
         match self {
             Self::Late if is_telling => Sent::Failed(self.line()),
@@ -117,20 +126,20 @@ impl Caller {
         peer: SocketAddr,
         path: &str,
         (form, bytes): (Form, Bytes),
-        (is_confirmable, within): (bool, Duration),
+        (is_confirmable, time): (bool, Time),
     ) -> Sent {
         let is_long = bytes.len() > LONG_BYTES;
         // Of what goes in blocks one that is lost would be the end of all.
         let is_confirmable = is_confirmable || is_long;
         let content = posted(path, form, bytes);
         let (tell, answer) = oneshot::channel();
-        let call = Call { peer, content, is_confirmable, within, tell };
+        let call = Call { peer, content, is_confirmable, time, tell };
         if self.0.send(call).await.is_err() {
             return Sent::Failed("this node stops".to_owned());
         }
         match answer.await {
             Ok(Ok(content)) => outcome(node, &content),
-            Ok(Err(lost)) => lost.judged(is_confirmable && !is_long),
+            Ok(Err(lost)) => lost.judged(is_confirmable && !is_long && !time.is_cut),
             Err(_) => Sent::Failed("this node stops".to_owned()),
         }
     }
@@ -275,7 +284,7 @@ impl Task {
     fn call(&mut self, call: Call) {
         self.last_request += 1;
         let request = self.last_request;
-        let until = self.began.elapsed() + call.within;
+        let until = self.began.elapsed() + call.time.within;
         self.waiting.insert(request, (until, call.tell));
         let Call { peer, content, is_confirmable, .. } = call;
         self.input(match is_confirmable {

@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use super::NODE_FIELD;
-use super::coap::Caller;
+use super::coap::{Caller, Time};
 use super::coap::stream::Streams;
 use crate::client::Target;
 use crate::messaging::config::{Config, Peer, Way};
@@ -67,6 +67,7 @@ impl Deliverer {
                 returning.encode(peer.form).map(|bytes| ("/receipts", bytes))
             }
         };
+        let time = Time { within, is_cut: within < self.patience };
         let (path, bytes) = match encoded {
             Ok(encoded) => encoded,
             Err(refusal) => return Sent::Refused(refusal.line),
@@ -75,12 +76,12 @@ impl Deliverer {
             (Way::Http(url), _) => url,
             (Way::Coap(address), Some(coap)) => {
                 let content = (peer.form, bytes.into());
-                let how = (is_confirmable(parcel), within);
+                let how = (is_confirmable(parcel), time);
                 return coap.deliver(node, *address, path, content, how).await;
             }
             (Way::CoapTcp(address), _) => {
                 let content = (peer.form, bytes.into());
-                return self.streams.deliver(node, *address, path, content, within).await;
+                return self.streams.deliver(node, *address, path, content, time).await;
             }
             (Way::Coap(_), None) => return Sent::Failed("this node has no CoAP".to_owned()),
         };
@@ -88,6 +89,7 @@ impl Deliverer {
         match tokio::time::timeout(within, exchange).await {
             Ok(Ok(sent)) => sent,
             Ok(Err(line)) => Sent::Failed(line),
+            Err(_) if time.is_cut => Sent::NotNow(late(within)),
             // A connection there is, or its own time would have ended.
             Err(_) if within > self.patience => Sent::NotNow(late(within)),
             Err(_) => Sent::Failed(late(within)),

@@ -313,6 +313,36 @@ async fn a_datagram_of_best_effort_that_is_lost_holds_up_nothing_else() {
     b.end().await;
 }
 
+/// A server that answers nothing for a while, over each protocol.
+#[tokio::test]
+async fn a_request_that_its_message_s_validity_cuts_short_says_nothing_of_the_node() {
+    use super::deliver::Deliverer;
+    use crate::messaging::machine::{Parcel, Sent};
+    let store = scratch("cut");
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let deaf = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let (tcp, udp) = (silent.local_addr().unwrap(), deaf.local_addr().unwrap());
+    let mut of_a = config("a", &store, 0, &[("http", tcp.port(), Form::Json)]);
+    of_a.settings.attempt_timeout = 400 * MS;
+    for (name, way) in [("udp", Way::Coap(udp)), ("tcp", Way::CoapTcp(tcp))] {
+        of_a.nodes.insert(name.into(), Peer { way, form: Form::Json });
+    }
+    let own = SocketAddr::from(([127, 0, 0, 1], 0));
+    let (face, caller, _) = super::coap::bind(own).await.unwrap();
+    let (_owner, handle) = super::owner::Owner::open(&of_a, None).unwrap();
+    let (_stop, stopping) = tokio::sync::watch::channel(false);
+    let serving = tokio::spawn(face.run(handle, stopping));
+    let deliverer = Deliverer::new(&of_a, Some(caller));
+    let parcel = Parcel::Message(crate::messaging::short_message());
+    for name in ["http", "udp", "tcp"] {
+        let cut = deliverer.deliver(&name.into(), &parcel, 50 * MS).await;
+        assert!(matches!(cut, Sent::NotNow(_)), "{name}: {cut:?}");
+        let whole = deliverer.deliver(&name.into(), &parcel, 400 * MS).await;
+        assert!(matches!(whole, Sent::Failed(_)), "{name}: {whole:?}");
+    }
+    serving.abort();
+}
+
 /// From a to b, of any length; and to z, which b does not know.
 async fn messages_go(mut of_a: Config, b: Node, form: Form) {
     of_a.settings.routes.insert("b".into(), "b".into());
