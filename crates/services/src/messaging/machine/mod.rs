@@ -321,7 +321,7 @@ impl Machine {
                 self.answer(token, answer);
             }
             Input::Remove { token, id } => {
-                let answer = self.remove(&id).map(|()| Reply::Done);
+                let answer = self.remove(now, &id).map(|()| Reply::Done);
                 self.answer(token, answer);
             }
             Input::Sent { attempt, outcome } => self.sent(now, attempt, outcome),

@@ -47,7 +47,10 @@ impl Machine {
         }
         let plan = self.plan(&message, &hops, &recipients)?;
         let is_new_here = plan.is_for_self && !plan.was_here;
-        let room = if is_new_here { self.make_room_in_inbox(now) } else { Ok(()) };
+        let room = match is_new_here {
+            true => self.make_room_in_inbox(now, &message.originator),
+            false => Ok(()),
+        };
         if room.is_err() && plan.onward.is_empty() {
             return room;
         }
@@ -343,10 +346,10 @@ impl Machine {
         }
     }
 
-    pub(super) fn remove(&mut self, id: &str) -> Result<(), Refusal> {
+    pub(super) fn remove(&mut self, now: Duration, id: &str) -> Result<(), Refusal> {
         let entry = self.inbox.find(id).ok_or_else(|| self.settings.not_here(id))?;
         let number = entry.number;
-        self.remove_arrived(number);
+        self.remove_arrived(now, number);
         Ok(())
     }
 }

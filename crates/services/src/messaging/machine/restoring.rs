@@ -60,9 +60,7 @@ impl Machine {
                 self.reports.insert(number, returning);
             }
             Change::ReceiptRemoved { number } => drop(self.reports.remove(number)),
-            Change::Seen { key, digest, until } => {
-                drop(self.inbox.remember(key, digest, until));
-            }
+            Change::Seen { key, digest, until } => self.inbox.remember(key, digest, until),
             Change::SeenRemoved { key } => self.inbox.forget(&key),
             Change::Given { number, name } => {
                 self.last_number = self.last_number.max(number);

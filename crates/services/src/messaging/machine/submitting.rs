@@ -31,7 +31,7 @@ impl Machine {
         self.make_room_in_outbox()?;
         let is_for_self = recipients.contains(&node);
         if is_for_self {
-            self.make_room_in_inbox(now)?;
+            self.make_room_in_inbox(now, &node)?;
         }
         let message = Arc::new(message);
         let number = self.number();
@@ -108,14 +108,19 @@ impl Machine {
         }
     }
 
-    /// Makes sure that one more message may come.
-    pub(super) fn make_room_in_inbox(&mut self, now: Duration) -> Result<(), Refusal> {
+    /// Makes sure that one more message of an originator may come.
+    pub(super) fn make_room_in_inbox(
+        &mut self,
+        now: Duration,
+        originator: &str,
+    ) -> Result<(), Refusal> {
+        self.settings.check_known(&self.inbox, originator)?;
         if self.inbox.len() < self.settings.max_messages {
             return Ok(());
         }
         match self.inbox.oldest_done(now) {
             Some(number) => {
-                self.remove_arrived(number);
+                self.remove_arrived(now, number);
                 Ok(())
             }
             None => Err(self.settings.full("inbox", "messages must be read or taken out there")),
@@ -146,16 +151,17 @@ impl Machine {
         self.journal.after(Deferred::Event(Event::Arrived(arrived)));
     }
 
-    /// Takes a message out of the inbox that may come again.
-    pub(super) fn remove_arrived(&mut self, number: u64) {
+    /// Takes a message out of the inbox; while its validity lasts it may come again.
+    pub(super) fn remove_arrived(&mut self, now: Duration, number: u64) {
         let Some(entry) = self.inbox.remove(number) else { return };
         self.journal.change(Change::InboxRemoved { number });
         let (key, until) = (Key::from(&*entry.message), entry.message.deadline());
+        if until <= now {
+            return;
+        }
         let digest = digest(&entry.message);
         self.journal.change(Change::Seen { key: key.clone(), digest, until });
-        if let Some(key) = self.inbox.remember(key, digest, until) {
-            self.journal.change(Change::SeenRemoved { key });
-        }
+        self.inbox.remember(key, digest, until);
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::inbox::Inbox;
 use super::{Outgoing, Retry, Settings, Stage};
 use crate::messaging::message::{
     DEFAULT_VALIDITY, Delivery, MAX_HOPS, MAX_RECIPIENTS, MAX_VALIDITY_S, Message, Transfer, Wanted,
@@ -13,6 +14,9 @@ use crate::messaging::signing::Keys;
 
 /// How far ahead of this node's clock a message's time may be: clocks differ, not by more.
 pub(super) const MAX_AHEAD: Duration = Duration::from_secs(3600);
+/// For each place in the inbox so many messages are known, with those that are there no more and
+/// may come again: by default 1,100,000.
+const KNOWN_PER_PLACE: usize = 11;
 /// Most names that a refusal lists.
 const MAX_NAMES: usize = 12;
 
@@ -116,6 +120,22 @@ impl Settings {
         let (node, max) = (&self.node, self.max_messages);
         let line = format!("the {what} of node '{node}' has all {max} messages; {remedy}");
         Refusal::new(Reason::Full, line)
+    }
+
+    /// Refuses a message where as many are known as may be: one that is forgotten could come again,
+    /// and be delivered twice. An originator has half of them.
+    pub(super) fn check_known(&self, inbox: &Inbox, originator: &str) -> Result<(), Refusal> {
+        let max = self.max_messages.saturating_mul(KNOWN_PER_PLACE);
+        let (all, of_one) = (inbox.known_count(), inbox.known_count_of(originator));
+        if all < max && of_one < max / 2 {
+            return Ok(());
+        }
+        let (node, originator) = (&self.node, shown(originator));
+        let line = format!(
+            "node '{node}' knows {all} messages that may come again, {of_one} of '{originator}', of \
+             {max} at most; wait until the validity of some is over"
+        );
+        Err(Refusal::new(Reason::Full, line))
     }
 
     pub(super) fn was_at(&self, node: &str, first: &str, hops: &[String]) -> bool {

@@ -694,6 +694,34 @@ fn full_boxes_refuse_and_what_is_done_makes_room() {
 }
 
 #[test]
+fn no_message_is_forgotten_that_may_come_again() {
+    // Eleven are known, five of one originator.
+    let mut b = Node::new(Settings { max_messages: 1, ..with_routes("b", &[("a", "a")]) });
+    let of = |originator: &str, id: &str| {
+        let message = Message { originator: originator.into(), id: id.into(), ..message("x") };
+        transfer(message, &[], &[])
+    };
+    for id in ["1", "2", "3", "4", "5"] {
+        b.receive(of("a", id)).unwrap();
+        b.input(Input::Remove { token: 0, id: id.into() });
+        assert_eq!(b.answers.pop(), Some(Ok(Reply::Done)));
+    }
+    let refusal = b.receive(of("a", "6")).unwrap_err();
+    assert_eq!((refusal.reason, refusal.status()), (Reason::Full, 503));
+    assert!(refusal.line.contains("5 of 'a'"), "{refusal}");
+    for id in ["1", "2", "3", "4", "5"] {
+        b.receive(of("a", id)).unwrap();
+    }
+    assert_eq!(b.machine.inbox(0).count(), 0, "none of them comes twice");
+    b.receive(of("c", "1")).unwrap();
+    // What is over cannot come again: there is room.
+    b.at(START + 600 * S);
+    let later = Message { id: "6".into(), time: b.now, ..message("x") };
+    b.receive(transfer(later, &[], &[])).unwrap();
+    assert_eq!(b.machine.inbox(0).count(), 1, "the one that is over has made room");
+}
+
+#[test]
 fn a_node_that_is_restored_is_the_one_that_was_killed() {
     let mut a = Node::of("a", &[("b", "b"), ("c", "b")]);
     a.accept(draft(&["b", "a"]));
