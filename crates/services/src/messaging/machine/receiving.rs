@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::inbox::Known;
-use super::reports::RECEIPT_LIFE;
+use super::reports;
 use super::submitting::other_message;
 use super::ways::MAX_AHEAD;
 use super::{Change, Deferred, Event, Key, Machine, Progress, Stage};
@@ -19,6 +19,7 @@ use crate::messaging::signing::digest;
 /// of another node is refused, which comes again with it.
 const MAX_REPORTS: usize = 200_000;
 const MAX_REPORTS_OF_ONE: usize = 20_000;
+const DAY: Duration = Duration::from_secs(86_400);
 /// Most recipients of one message that cannot be served and are reported one by one.
 const MAX_LOST: usize = 16;
 
@@ -207,20 +208,39 @@ impl Machine {
         if !is_routed || self.reports.has(&returning.receipt) {
             return Ok(());
         }
-        let count = self.reports.count_of(originator);
-        if self.reports.len() >= MAX_REPORTS || count >= MAX_REPORTS_OF_ONE {
-            let line = format!(
-                "node '{}' has {count} receipts for '{}' that wait, up to the limit; try later",
-                self.settings.node,
-                shown(originator)
-            );
-            return Err(Refusal::new(Reason::Full, line));
-        }
+        self.check_room_for_report(originator)?;
         let number = self.number();
         self.journal.change(Change::Receipt { number, returning: returning.clone() });
-        self.reports.insert(number, returning);
+        self.insert_report(number, returning);
         self.journal.after(Deferred::Report(number));
         Ok(())
+    }
+
+    /// A receipt of this node's, that says that a message of its inbox was read, is kept while the
+    /// message is valid, or a day.
+    pub(super) fn insert_report(&mut self, number: u64, returning: Returning) {
+        let receipt = &returning.receipt;
+        let mut end = reports::end(receipt);
+        if receipt.reporter == self.settings.node
+            && let Some(Known::Here(entry)) =
+                self.inbox.known(&Key::new(&receipt.originator, &receipt.message))
+        {
+            end = end.min(entry.message.deadline().max(receipt.time + DAY));
+        }
+        self.reports.insert(number, returning, end);
+    }
+
+    fn check_room_for_report(&self, originator: &str) -> Result<(), Refusal> {
+        let count = self.reports.count_of(originator);
+        if self.reports.len() < MAX_REPORTS && count < MAX_REPORTS_OF_ONE {
+            return Ok(());
+        }
+        let line = format!(
+            "node '{}' has {count} receipts for '{}' that wait, up to the limit; try later",
+            self.settings.node,
+            shown(originator)
+        );
+        Err(Refusal::new(Reason::Full, line))
     }
 
     pub(super) fn receive_receipt(
@@ -236,7 +256,7 @@ impl Machine {
             hops,
         )?;
         self.settings.keys.check_receipt(receipt)?;
-        let is_over = receipt.time.saturating_add(RECEIPT_LIFE) <= now;
+        let is_over = reports::end(receipt) <= now;
         if is_over || receipt.time > now + MAX_AHEAD {
             let line = format!(
                 "the receipt of message '{}' is of {}, too far from now",
@@ -327,6 +347,13 @@ impl Machine {
         }
         entry.read = Some(now);
         let message = entry.message.clone();
+        let originator = &message.originator;
+        let is_reported =
+            message.receipt == Wanted::Read && self.settings.routes.contains_key(originator);
+        if is_reported {
+            // Nobody asks for it again: without room for it, it is not read yet.
+            self.check_room_for_report(originator)?;
+        }
         self.inbox.insert(entry.clone());
         self.journal.change(Change::Inbox(entry));
         if message.receipt == Wanted::Read {

@@ -57,7 +57,7 @@ impl Machine {
             Change::OutgoingRemoved { number } => drop(self.outbox.remove(number)),
             Change::Receipt { number, returning } => {
                 self.last_number = self.last_number.max(number);
-                self.reports.insert(number, returning);
+                self.insert_report(number, returning);
             }
             Change::ReceiptRemoved { number } => drop(self.reports.remove(number)),
             Change::Seen { key, digest, until } => self.inbox.remember(key, digest, until),

@@ -953,6 +953,56 @@ fn receipts_beyond_what_there_is_room_for_are_refused_and_not_dropped() {
 }
 
 #[test]
+fn a_message_is_not_read_before_there_is_room_to_say_so() {
+    let mut b = Node::of("b", &[("a", "a")]);
+    let wanted = Message { receipt: Wanted::Read, ..message("x") };
+    b.receive(transfer(wanted, &[], &[])).unwrap();
+    let mut count = 0;
+    while b.receipt(returning(receipt(&format!("a-x{count}"), "c", Outcome::Delivered))).is_ok() {
+        count += 1;
+    }
+    b.input(Input::MarkRead { token: 0, id: "a-1".into() });
+    let refusal = b.answers.pop().unwrap().unwrap_err();
+    assert_eq!((refusal.reason, refusal.status()), (Reason::Full, 503));
+    assert_eq!(b.machine.find_arrived("a-1").unwrap().read, None);
+    // Once one of the others has gone it is.
+    let (attempt, ..) = b.sent[0];
+    b.end(attempt, Sent::Taken);
+    b.input(Input::MarkRead { token: 0, id: "a-1".into() });
+    assert_eq!(b.answers.pop(), Some(Ok(Reply::Done)));
+    assert!(b.machine.find_arrived("a-1").unwrap().read.is_some());
+}
+
+/// The originator asks for no such receipt again.
+#[test]
+fn that_a_message_was_read_is_said_while_it_is_valid_and_a_day_at_least() {
+    for (validity_s, ends_s) in [(600, 86_400), (5 * 86_400, 5 * 86_400)] {
+        let mut b = Node::of("b", &[("a", "t"), ("t", "t")]);
+        let validity = S * validity_s;
+        let wanted = Message { receipt: Wanted::Read, validity, ..message("x") };
+        b.receive(transfer(wanted, &["t"], &[])).unwrap();
+        let (attempt, ..) = b.sent.pop().unwrap();
+        b.end(attempt, Sent::Taken);
+        b.input(Input::MarkRead { token: 0, id: "a-1".into() });
+        let (attempt, _, Parcel::Receipt(read)) = b.sent.pop().unwrap() else { panic!() };
+        b.end(attempt, Sent::Failed("no answer".into()));
+        let mut again = Node::of("b", &[("a", "t"), ("t", "t")]);
+        again.machine.restore(START, b.changes.clone());
+        for node in [&mut b, &mut again] {
+            node.at(START + (ends_s - 1) * S);
+            assert_eq!(node.machine.sizes().receipts, 1);
+            node.at(START + ends_s * S);
+            assert_eq!(node.machine.sizes().receipts, 0);
+        }
+        // A node on the way knows no validity, and keeps it longer.
+        let mut t = Node::of("t", &[("a", "a"), ("b", "b")]);
+        t.at(START + (ends_s - 1) * S);
+        t.receipt(read).unwrap();
+        assert_eq!(t.machine.sizes().receipts, 1);
+    }
+}
+
+#[test]
 fn a_message_for_many_who_are_unknown_makes_few_receipts() {
     let mut t = Node::of("t", &[("a", "a")]);
     let names: Vec<String> = (0..500).map(|at| format!("z{at}")).collect();
