@@ -4,6 +4,7 @@
 //! Nothing is answered, sent on or told of before the disk has it: changes go out in batches
 //! ([`Output::Persist`]), and what depends on a batch waits for [`Input::Persisted`].
 
+mod attempts;
 mod change;
 mod inbox;
 mod journal;
@@ -31,10 +32,11 @@ use super::message::{Draft, Transfer};
 use super::receipt::Returning;
 use super::refusal::Refusal;
 use super::signing::Keys;
+use attempts::Attempts;
 use inbox::Inbox;
 use journal::{Journal, Next};
 use outbox::Outbox;
-use peers::{Item, Peers};
+use peers::Peers;
 use reports::Reports;
 
 /// Whoever waits for an answer, by a number of the caller's.
@@ -238,14 +240,6 @@ enum Deferred {
     Report(u64),
 }
 
-/// A request to a node that has not ended.
-#[derive(Debug)]
-struct Attempt {
-    peer: Arc<str>,
-    item: Item,
-    recipients: Vec<Arc<str>>,
-}
-
 /// How much there is of what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
@@ -267,13 +261,12 @@ pub struct Machine {
     outbox: Outbox,
     reports: Reports,
     peers: Peers,
-    attempts: BTreeMap<u64, Attempt>,
+    attempts: Attempts,
     journal: Journal<Deferred>,
     outputs: VecDeque<Output>,
     last_number: u64,
     /// The last number that the disk has, or is given.
     kept_number: u64,
-    last_attempt: u64,
     /// What the last id was made of: milliseconds since 1970, or one more than the one before.
     last_name: u64,
     wake_at: Option<Duration>,
@@ -290,12 +283,11 @@ impl Machine {
             outbox: Outbox::default(),
             reports: Reports::default(),
             peers,
-            attempts: BTreeMap::new(),
+            attempts: Attempts::default(),
             journal: Journal::new(),
             outputs: VecDeque::new(),
             last_number: 0,
             kept_number: 0,
-            last_attempt: 0,
             last_name: 0,
             wake_at: None,
         }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::attempts::Attempt;
 use super::peers::Item;
-use super::{Attempt, Change, Machine, Output, Parcel, Progress, Sent, Stage};
+use super::{Change, Machine, Output, Parcel, Progress, Sent, Stage};
 use crate::messaging::message::{Delivery, Wanted};
 use crate::messaging::receipt::{Outcome, Receipt, Returning};
 
@@ -23,17 +24,25 @@ impl Machine {
         let waiting = entry.recipients.iter().filter(|(_, progress)| is_waiting(progress));
         let next = waiting.filter_map(|(node, _)| self.settings.routes.get(node).cloned());
         let next: BTreeSet<Arc<str>> = next.collect();
+        let item = entry.item();
         for peer in next {
-            // A recipient that is being sent to already comes back into the queue if that fails.
-            if !self.is_under_way(number, &peer) {
-                self.peers.push(&peer, entry.item());
-            }
+            self.push(&peer, item);
         }
     }
 
-    fn is_under_way(&self, number: u64, peer: &str) -> bool {
-        // bound: requests at once are at most the window of each node.
-        self.attempts.values().any(|attempt| attempt.item.number == number && &*attempt.peer == peer)
+    /// The same of one node.
+    fn enqueue_to(&mut self, number: u64, peer: &Arc<str>) {
+        let Some(entry) = self.outbox.get(number) else { return };
+        if self.settings.is_awaited_by(entry, peer) {
+            self.push(peer, entry.item());
+        }
+    }
+
+    fn push(&mut self, peer: &Arc<str>, item: Item) {
+        // A recipient that is being sent to already comes back into the queue if that fails.
+        if !self.attempts.is_under_way(item.number, peer) {
+            self.peers.push(peer, item);
+        }
     }
 
     pub(super) fn enqueue_report(&mut self, number: u64) {
@@ -82,18 +91,16 @@ impl Machine {
                 None => return false,
             },
         };
-        self.last_attempt += 1;
-        let attempt = self.last_attempt;
         let left = deadline.saturating_sub(now).max(MIN_ATTEMPT);
         let within = self.settings.attempt_timeout.saturating_add(extra_time(&parcel)).min(left);
-        self.attempts.insert(attempt, Attempt { peer: peer.clone(), item, recipients });
+        let attempt = self.attempts.insert(Attempt { peer: peer.clone(), item, recipients });
         self.outputs.push_back(Output::Send { attempt, peer: peer.clone(), parcel, within });
         true
     }
 
     /// A request has ended.
     pub(super) fn sent(&mut self, now: Duration, attempt: u64, outcome: Sent) {
-        let Some(attempt) = self.attempts.remove(&attempt) else { return };
+        let Some(attempt) = self.attempts.remove(attempt) else { return };
         let Attempt { peer, item, .. } = &attempt;
         let number = item.number;
         match outcome {
@@ -125,7 +132,7 @@ impl Machine {
             }
         }
         // Recipients that still wait, and those that came to it in the meantime.
-        self.enqueue(number);
+        self.enqueue_to(number, &attempt.peer);
         self.settle(number);
     }
 
@@ -174,7 +181,7 @@ impl Machine {
     /// on again, and the recipient has it only once.
     fn settle(&mut self, number: u64) {
         let Some(entry) = self.outbox.get(number) else { return };
-        let is_under_way = || self.attempts.values().any(|attempt| attempt.item.number == number);
+        let is_under_way = || self.attempts.is_any_under_way(number);
         if !self.settings.is_own(entry) && !entry.has_waiting() && !is_under_way() {
             self.remove_outgoing(number);
         }

@@ -175,10 +175,22 @@ impl Settings {
 
     /// Recipients of a message that wait and are reached by a node.
     pub(super) fn waiting_by(&self, entry: &Outgoing, peer: &Arc<str>) -> Vec<Arc<str>> {
+        self.awaiting(entry, peer).cloned().collect()
+    }
+
+    /// Whether there are any.
+    pub(super) fn is_awaited_by(&self, entry: &Outgoing, peer: &Arc<str>) -> bool {
+        self.awaiting(entry, peer).next().is_some()
+    }
+
+    fn awaiting<'a>(
+        &'a self,
+        entry: &'a Outgoing,
+        peer: &'a Arc<str>,
+    ) -> impl Iterator<Item = &'a Arc<str>> {
         let recipients = entry.recipients.iter();
         let waiting = recipients.filter(|(_, progress)| progress.stage == Stage::Waiting);
-        let by_peer = waiting.filter(|(node, _)| self.routes.get(*node) == Some(peer));
-        by_peer.map(|(node, _)| node.clone()).collect()
+        waiting.map(|(node, _)| node).filter(move |node| self.routes.get(*node) == Some(peer))
     }
 
     pub(super) fn transfer(
