@@ -30,9 +30,8 @@ struct Plan {
     was_here: bool,
     /// Those that it goes on to.
     onward: Vec<Arc<str>>,
-    /// Those that it cannot go to, and why: that are not known, and where its way would be a loop.
-    lost: BTreeMap<Arc<str>, String>,
-    looped: BTreeMap<Arc<str>, String>,
+    /// Those that it cannot go to, and why.
+    lost: BTreeMap<Arc<str>, Refusal>,
 }
 
 impl Machine {
@@ -74,9 +73,11 @@ impl Machine {
         self.pass_on(now, &message, hops, &plan.onward);
         // With keys its way is what whoever gave it says, which is signed by nobody: by a report
         // this node would bear it out.
-        let looped = if self.settings.keys.is_needed() { BTreeMap::new() } else { plan.looped };
-        for (node, reason) in plan.lost.into_iter().chain(looped).take(MAX_LOST) {
-            self.report(now, &message, &node, Outcome::Failed, Some(reason));
+        let has_keys = self.settings.keys.is_needed();
+        let told = |refusal: &Refusal| !has_keys || refusal.reason != Reason::Loop;
+        let lost = plan.lost.into_iter().filter(|(_, refusal)| told(refusal));
+        for (node, refusal) in lost.take(MAX_LOST) {
+            self.report(now, &message, &node, Outcome::Failed, Some(refusal.line));
         }
         Ok(())
     }
@@ -93,7 +94,6 @@ impl Machine {
             was_here: false,
             onward: Vec::new(),
             lost: BTreeMap::new(),
-            looped: BTreeMap::new(),
         };
         if recipients.len() > MAX_RECIPIENTS {
             let line = format!("over the limit of {MAX_RECIPIENTS} recipients");
@@ -104,24 +104,21 @@ impl Machine {
                 plan.is_for_self = true;
                 continue;
             }
-            match self.settings.routes.get_key_value(&**recipient) {
-                None => {
-                    let line = self.settings.unknown(recipient).line;
-                    plan.lost.insert(recipient.as_str().into(), line);
-                }
-                Some((name, next)) if self.settings.was_at(next, &message.originator, hops) => {
-                    let line = format!("node '{node}' would send it back to '{next}': a loop");
-                    plan.looped.insert(name.clone(), line);
-                }
-                Some((name, _)) => plan.onward.push(name.clone()),
+            match self.onward(message, hops, recipient) {
+                Ok(name) => plan.onward.push(name),
+                Err(refusal) => drop(plan.lost.insert(recipient.as_str().into(), refusal)),
             }
+        }
+        if plan.is_for_self
+            && let Err(refusal) = self.check_addressed(message, node)
+        {
+            plan.is_for_self = false;
+            plan.lost.insert(node.clone(), refusal);
         }
         if !plan.is_for_self && plan.onward.is_empty() {
             // Nobody can be served: the node before says so, of all at once.
-            let lost = plan.lost.into_values().map(|line| (Reason::Unknown, line)).next();
-            let looped = plan.looped.into_values().map(|line| (Reason::Loop, line)).next();
-            let (reason, line) = lost.or(looped).unwrap_or((Reason::Unknown, String::new()));
-            return Err(Refusal::new(reason, line));
+            let nobody = || Refusal::malformed("nobody is named that it is for");
+            return Err(plan.lost.into_values().next().unwrap_or_else(nobody));
         }
         if plan.is_for_self {
             let is_same = match self.inbox.known(&Key::from(message)) {
@@ -135,6 +132,33 @@ impl Machine {
             plan.was_here = true;
         }
         Ok(plan)
+    }
+
+    /// A node that a message goes on to, as it is known here.
+    fn onward(
+        &self,
+        message: &Message,
+        hops: &[String],
+        recipient: &str,
+    ) -> Result<Arc<str>, Refusal> {
+        let settings = &self.settings;
+        let known = settings.routes.get_key_value(recipient);
+        let (name, next) = known.ok_or_else(|| settings.unknown(recipient))?;
+        if settings.was_at(next, &message.originator, hops) {
+            let node = &settings.node;
+            let line = format!("node '{node}' would send it back to '{next}': a loop");
+            return Err(Refusal::new(Reason::Loop, line));
+        }
+        self.check_addressed(message, name)?;
+        Ok(name.clone())
+    }
+
+    /// With keys, refuses what is not for a recipient.
+    fn check_addressed(&self, message: &Message, recipient: &str) -> Result<(), Refusal> {
+        match self.settings.keys.is_needed() {
+            true => self.settings.check_addressed(message, recipient),
+            false => Ok(()),
+        }
     }
 
     /// Sends a message on to recipients; those that have it are sent it again, as the originator

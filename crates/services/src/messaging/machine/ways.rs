@@ -233,6 +233,37 @@ impl Settings {
         self.routes.get(node).is_some_and(|next| **next != *node)
     }
 
+    /// Refuses what is not for a recipient, by what its originator has signed: whom a message is
+    /// given on for is not. An addressee that is neither node nor group here may be a group that
+    /// others know; of whether this node is in it nothing is known.
+    pub(super) fn check_addressed(
+        &self,
+        message: &Message,
+        recipient: &str,
+    ) -> Result<(), Refusal> {
+        let is_of = |addressee: &String| -> bool {
+            let members = self.groups.get(addressee);
+            let is_member =
+                members.is_some_and(|members| members.iter().any(|it| **it == *recipient));
+            let is_unknown = members.is_none()
+                && **addressee != *self.node
+                && !self.routes.contains_key(&**addressee);
+            *addressee == *recipient || is_member || is_unknown && *recipient != *self.node
+        };
+        if message.addressees.iter().any(is_of) {
+            return Ok(());
+        }
+        let line = format!(
+            "message '{}' is not for '{}', but for {}; if one of them is a group that it is in, \
+             say so in [groups] of '{}'",
+            shown(&message.id),
+            shown(recipient),
+            shown(&message.addressees.join(", ")),
+            self.node
+        );
+        Err(Refusal::new(Reason::Forged, line))
+    }
+
     pub(super) fn is_own(&self, entry: &Outgoing) -> bool {
         entry.message.originator == self.node
     }

@@ -663,6 +663,45 @@ fn with_keys_nobody_is_told_of_a_loop_that_a_stranger_invents() {
     assert_eq!(b.machine.sizes().outbox, 0);
 }
 
+/// Whom a message is given on for is signed by nobody.
+#[test]
+fn with_keys_a_node_takes_only_what_is_addressed_to_it() {
+    let keys = ["a", "b", "c", "z"];
+    let mut a = Node::new(keyed("a", &[("b", "b"), ("c", "b"), ("z", "b")], &keys));
+    let mut given = |addressees: &[&str]| {
+        a.accept(draft(addressees));
+        let (attempt, _, Parcel::Message(transfer)) = a.sent.pop().unwrap() else { panic!() };
+        a.end(attempt, Sent::Taken);
+        transfer
+    };
+    let mut b = Node::new(keyed("b", &[("a", "a"), ("c", "c"), ("z", "z")], &keys));
+    let for_c = given(&["c"]);
+    for recipients in [&[][..], &["b"], &["b", "z"]] {
+        let recipients = recipients.iter().map(|name| (*name).to_owned()).collect();
+        let stolen = Transfer { recipients, ..for_c.clone() };
+        let refusal = b.receive(stolen).unwrap_err();
+        assert_eq!((refusal.reason, refusal.status()), (Reason::Forged, 403));
+    }
+    assert_eq!((b.machine.inbox(0).count(), b.machine.sizes().outbox), (0, 0));
+    // Who is addressed gets it all the same; of the others nobody takes it.
+    let recipients = ["b", "c", "z"].map(str::to_owned).to_vec();
+    b.receive(Transfer { recipients, ..for_c }).unwrap();
+    let onward: Vec<String> = b.sent.iter().map(|(_, peer, _)| peer.clone()).collect();
+    assert_eq!(onward, ["a", "a", "c"], "two reports that b and z do not have it");
+    assert_eq!(b.machine.inbox(0).count(), 0);
+    b.receive(given(&["b"])).unwrap();
+    b.receive(given(&["platoon"])).unwrap();
+    assert_eq!(b.machine.inbox(0).count(), 2);
+    // A group that this node does not know may have others in it.
+    let mut settings = keyed("b", &[("a", "a"), ("c", "c")], &keys);
+    settings.groups.clear();
+    let mut b = Node::new(settings);
+    let to_group = given(&["platoon"]);
+    assert_eq!(b.receive(to_group.clone()).unwrap_err().reason, Reason::Forged);
+    b.receive(Transfer { recipients: vec!["c".to_owned()], ..to_group }).unwrap();
+    assert_eq!(b.sent.len(), 1);
+}
+
 #[test]
 fn full_boxes_refuse_and_what_is_done_makes_room() {
     let mut a = Node::new(Settings { max_messages: 3, ..with_routes("a", &[("b", "b")]) });
