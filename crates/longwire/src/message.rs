@@ -163,6 +163,9 @@ struct OneArgs {
     /// The message.
     #[arg(value_name = "ID")]
     id: String,
+    /// Who wrote it; needed where several have given the same id.
+    #[arg(long, value_name = "NAME")]
+    originator: Option<String>,
     #[command(flatten)]
     common: Common,
 }
@@ -190,11 +193,11 @@ async fn act(what: What) -> anyhow::Result<ExitCode> {
         What::Inbox(args) => inbox(args).await,
         What::Status(args) => status(args).await,
         What::Read(args) => {
-            client(&args.common).mark_read(&args.id).await?;
+            client(&args.common).mark_read(&args.id, args.originator.as_deref()).await?;
             Ok(ExitCode::SUCCESS)
         }
         What::Remove(args) => {
-            client(&args.common).remove(&args.id).await?;
+            client(&args.common).remove(&args.id, args.originator.as_deref()).await?;
             Ok(ExitCode::SUCCESS)
         }
         What::Sizes(args) => sizes(&args).await,
@@ -313,10 +316,10 @@ async fn inbox(args: InboxArgs) -> anyhow::Result<ExitCode> {
             // Nobody reads any further.
             return Ok(ExitCode::SUCCESS);
         }
-        let id = entry["message"]["id"].as_str();
-        if let (true, true, Some(id)) = (args.mark_read, entry["read"].is_null(), id) {
+        let (id, originator) = (&entry["message"]["id"], &entry["message"]["originator"]);
+        if let (true, true, Some(id)) = (args.mark_read, entry["read"].is_null(), id.as_str()) {
             // Somebody else may have taken it out in the meantime.
-            client.mark_read_if_there(id).await?;
+            client.mark_read_if_there(id, originator.as_str()).await?;
         }
     }
     if list["more"] == true && !is_json {

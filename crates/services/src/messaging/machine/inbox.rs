@@ -84,19 +84,21 @@ impl Inbox {
         self.counts.get(originator).copied().unwrap_or(0)
     }
 
-    /// By its id, as clients have it. Where several originators gave it, one that was not read is
-    /// before those that were.
-    pub(super) fn find(&self, id: &str) -> Option<&Arrived> {
+    /// Those with an id, by their originators: each gives its own ids. So many at most.
+    pub(super) fn all(&self, id: &str, most: usize) -> Vec<&Arrived> {
         let all = self.by_key.range(Key::new("", id)..);
-        let all = all.take_while(|(key, _)| *key.id == *id);
-        let entries = all.filter_map(|(_, number)| self.entries.get(number));
-        entries.min_by_key(|entry| (entry.read.is_some(), entry.number))
+        let all = all.take_while(|(key, _)| *key.id == *id).take(most);
+        all.filter_map(|(_, number)| self.entries.get(number)).collect()
     }
 
     pub(super) fn known(&self, key: &Key) -> Option<Known<'_>> {
-        let here = self.by_key.get(key).and_then(|number| self.entries.get(number));
         let gone = || self.seen.get(key).map(|(digest, _)| Known::Gone(digest));
-        here.map(Known::Here).or_else(gone)
+        self.here(key).map(Known::Here).or_else(gone)
+    }
+
+    /// A message that is there.
+    pub(super) fn here(&self, key: &Key) -> Option<&Arrived> {
+        self.by_key.get(key).and_then(|number| self.entries.get(number))
     }
 
     /// Those that the disk has, with numbers above `after`.

@@ -98,14 +98,14 @@ pub enum Input {
         /// Who waits.
         token: Token,
         /// Which message.
-        id: String,
+        which: Which,
     },
     /// A client takes a message out of the inbox.
     Remove {
         /// Who waits.
         token: Token,
         /// Which message.
-        id: String,
+        which: Which,
     },
     /// A request to a node has ended.
     Sent {
@@ -121,6 +121,15 @@ pub enum Input {
     },
     /// Nothing but the time.
     Wake,
+}
+
+/// A message of the inbox, as clients name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Which {
+    /// Its id.
+    pub id: String,
+    /// Who wrote it; needed where several have given the same id.
+    pub originator: Option<String>,
 }
 
 /// How a request to a node ended.
@@ -308,12 +317,12 @@ impl Machine {
                 let answer = self.receive_receipt(now, returning).map(|()| Reply::Taken);
                 self.answer(token, answer);
             }
-            Input::MarkRead { token, id } => {
-                let answer = self.mark_read(now, &id).map(|()| Reply::Done);
+            Input::MarkRead { token, which } => {
+                let answer = self.mark_read(now, &which).map(|()| Reply::Done);
                 self.answer(token, answer);
             }
-            Input::Remove { token, id } => {
-                let answer = self.remove(now, &id).map(|()| Reply::Done);
+            Input::Remove { token, which } => {
+                let answer = self.remove(now, &which).map(|()| Reply::Done);
                 self.answer(token, answer);
             }
             Input::Sent { attempt, outcome } => self.sent(now, attempt, outcome),
@@ -349,10 +358,22 @@ impl Machine {
         self.inbox.after(after)
     }
 
+    /// Of these the ones that nobody has read.
+    pub fn unread(&self, after: u64) -> impl Iterator<Item = &Arrived> {
+        self.inbox.unread_after(after)
+    }
+
     /// A message of the inbox that the disk has.
-    #[must_use]
-    pub fn find_arrived(&self, id: &str) -> Option<&Arrived> {
-        self.inbox.find(id).filter(|entry| entry.number <= self.inbox.announced())
+    ///
+    /// # Errors
+    /// [`super::Reason::Unknown`] where there is none, [`super::Reason::Conflict`] where several
+    /// originators gave its id and none is named.
+    pub fn find_arrived(&self, which: &Which) -> Result<&Arrived, Refusal> {
+        let entry = self.find_in_inbox(which)?;
+        match entry.number <= self.inbox.announced() {
+            true => Ok(entry),
+            false => Err(self.settings.not_here(&which.id)),
+        }
     }
 
     /// Messages of this node's clients with numbers above `after`, in their order.

@@ -8,7 +8,7 @@ use super::inbox::Known;
 use super::reports;
 use super::submitting::other_message;
 use super::ways::MAX_AHEAD;
-use super::{Change, Deferred, Event, Key, Machine, Progress, Stage};
+use super::{Arrived, Change, Deferred, Event, Key, Machine, Progress, Stage, Which};
 use crate::messaging::message::{MAX_RECIPIENTS, Message, Transfer, Wanted};
 use crate::messaging::receipt::{MAX_REASON_BYTES, Outcome, Receipt, Returning};
 use crate::messaging::refusal::{Reason, Refusal, shown};
@@ -20,6 +20,8 @@ use crate::messaging::signing::digest;
 const MAX_REPORTS: usize = 200_000;
 const MAX_REPORTS_OF_ONE: usize = 20_000;
 const DAY: Duration = Duration::from_secs(86_400);
+/// Most originators of one id that a refusal names.
+const MAX_NAMED: usize = 8;
 /// Most recipients of one message that cannot be served and are reported one by one.
 const MAX_LOST: usize = 16;
 
@@ -246,8 +248,7 @@ impl Machine {
         let receipt = &returning.receipt;
         let mut end = reports::end(receipt);
         if receipt.reporter == self.settings.node
-            && let Some(Known::Here(entry)) =
-                self.inbox.known(&Key::new(&receipt.originator, &receipt.message))
+            && let Some(entry) = self.inbox.here(&Key::new(&receipt.originator, &receipt.message))
         {
             end = end.min(entry.message.deadline().max(receipt.time + DAY));
         }
@@ -364,8 +365,27 @@ impl Machine {
         self.journal.after(Deferred::Event(event));
     }
 
-    pub(super) fn mark_read(&mut self, now: Duration, id: &str) -> Result<(), Refusal> {
-        let mut entry = self.inbox.find(id).cloned().ok_or_else(|| self.settings.not_here(id))?;
+    /// The message of the inbox that a client names.
+    pub(super) fn find_in_inbox(&self, which: &Which) -> Result<&Arrived, Refusal> {
+        let Which { id, originator } = which;
+        let found: Vec<&Arrived> = match originator {
+            Some(name) => self.inbox.here(&Key::new(name, id)).into_iter().collect(),
+            None => self.inbox.all(id, MAX_NAMED),
+        };
+        match found[..] {
+            [] => Err(self.settings.not_here(id)),
+            [entry] => Ok(entry),
+            _ => {
+                let names: Vec<&str> = found.iter().map(|it| &*it.message.originator).collect();
+                let names = names.join(", ");
+                let line = format!("'{}' is an id of {names}; name one as originator", shown(id));
+                Err(Refusal::new(Reason::Conflict, line))
+            }
+        }
+    }
+
+    pub(super) fn mark_read(&mut self, now: Duration, which: &Which) -> Result<(), Refusal> {
+        let mut entry = self.find_in_inbox(which)?.clone();
         if entry.read.is_some() {
             return Ok(());
         }
@@ -397,9 +417,8 @@ impl Machine {
         }
     }
 
-    pub(super) fn remove(&mut self, now: Duration, id: &str) -> Result<(), Refusal> {
-        let entry = self.inbox.find(id).ok_or_else(|| self.settings.not_here(id))?;
-        let number = entry.number;
+    pub(super) fn remove(&mut self, now: Duration, which: &Which) -> Result<(), Refusal> {
+        let number = self.find_in_inbox(which)?.number;
         self.remove_arrived(now, number);
         Ok(())
     }

@@ -22,7 +22,7 @@ use super::patient::Patient;
 use super::route::{Does, Found, Schema, find};
 use super::{Face, NODE_FIELD};
 use crate::messaging::forms::{Form, MAX_DOCUMENT_BYTES, SCHEMA, too_large};
-use crate::messaging::machine::{Input, Reply};
+use crate::messaging::machine::{Input, Reply, Which};
 use crate::messaging::message::{Draft, MESSAGE, Transfer};
 use crate::messaging::receipt::{RECEIPT, Returning};
 use crate::messaging::refusal::{Reason, Refusal, shown};
@@ -139,11 +139,13 @@ async fn act(
             answer::empty(StatusCode::NO_CONTENT)
         }
         Does::MarkRead => {
-            handle.input(|token| Input::MarkRead { token, id }).await?;
+            let which = which(id, query)?;
+            handle.input(|token| Input::MarkRead { token, which }).await?;
             answer::empty(StatusCode::NO_CONTENT)
         }
         Does::Remove => {
-            handle.input(|token| Input::Remove { token, id }).await?;
+            let which = which(id, query)?;
+            handle.input(|token| Input::Remove { token, which }).await?;
             answer::empty(StatusCode::NO_CONTENT)
         }
         Does::ListInbox => {
@@ -156,7 +158,7 @@ async fn act(
             let list = handle.look(move |machine| documents::outbox(machine, &part)).await?;
             answer::json(StatusCode::OK, &list)
         }
-        Does::ShowArrived => arrived(handle, id, parts).await?,
+        Does::ShowArrived => arrived(handle, which(id, query)?, parts).await?,
         Does::ShowOutgoing => outgoing(handle, id).await?,
         Does::Subscribe => answer::events(handle.subscribe(after(parts)?).await?),
         Does::ShowNode => node(handle).await?,
@@ -164,15 +166,32 @@ async fn act(
     })
 }
 
-async fn arrived(handle: &Handle, id: String, parts: &Parts) -> Result<Response<Content>, Refusal> {
+async fn arrived(
+    handle: &Handle,
+    which: Which,
+    parts: &Parts,
+) -> Result<Response<Content>, Refusal> {
     let form = Form::acceptable(&parts.headers)?;
-    let missing =
-        Refusal::new(Reason::Unknown, format!("no message '{}' in the inbox", shown(&id)));
-    let found =
-        handle.look(move |machine| machine.find_arrived(&id).map(|entry| entry.message.clone()));
-    let message = found.await?.ok_or(missing)?;
+    let found = handle
+        .look(move |machine| machine.find_arrived(&which).map(|entry| entry.message.clone()));
+    let message = found.await??;
     let bytes = form.encode(&MESSAGE, &message.record(&[], &[]))?;
     Ok(answer::with_type(StatusCode::OK, form.media_type(), bytes))
+}
+
+/// Which message of the inbox is meant, by its id in the path and its originator in the query.
+fn which(id: String, query: &str) -> Result<Which, Refusal> {
+    let mut which = Which { id, originator: None };
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=') {
+            Some(("originator", name)) => which.originator = Some(name.to_owned()),
+            _ => {
+                let line = format!("parameter '{}' is not known; originator is", shown(pair));
+                return Err(Refusal::malformed(line));
+            }
+        }
+    }
+    Ok(which)
 }
 
 async fn outgoing(handle: &Handle, id: String) -> Result<Response<Content>, Refusal> {

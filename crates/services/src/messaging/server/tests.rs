@@ -424,6 +424,8 @@ async fn what_is_wrong_is_refused_in_one_line() {
         ("POST", "/receipts", json, &receipt, 404, "no message 'a-9' of node 'a' is known"),
         ("GET", "/inbox/b-1", "Accept: image/png\r\n", "", 406, "accept one of application/json"),
         ("GET", "/inbox/b-1", "", "", 404, "no message 'b-1' in the inbox"),
+        ("GET", "/inbox/b-1?originator=c", "", "", 404, "no message 'b-1' in the inbox"),
+        ("DELETE", "/inbox/b-1?from=c", "", "", 400, "'from=c' is not known; originator is"),
         ("GET", "/outbox/b-1", "", "", 404, "no message 'b-1' in the outbox"),
         ("POST", "/inbox/b-1/read", json, "", 404, "no message 'b-1' in the inbox of 'a'"),
         ("GET", "/inbox?limit=0", "", "", 400, "limit: '0' is not from 1 to 1000"),
@@ -515,11 +517,11 @@ async fn a_message_that_is_gone_need_not_be_marked() {
     let client = crate::messaging::client::Client { url, timeout: 5000 * MS };
     let id = a.post("/messages", r#"{"addressees":["a"],"text":"x"}"#).await;
     let id = id.json()["id"].as_str().unwrap().to_owned();
-    assert!(client.mark_read_if_there(&id).await.unwrap());
-    client.remove(&id).await.unwrap();
-    assert!(!client.mark_read_if_there(&id).await.unwrap());
+    assert!(client.mark_read_if_there(&id, None).await.unwrap());
+    client.remove(&id, Some("a")).await.unwrap();
+    assert!(!client.mark_read_if_there(&id, None).await.unwrap());
     a.end().await;
-    assert!(client.mark_read_if_there(&id).await.is_err(), "nobody says that it is gone");
+    assert!(client.mark_read_if_there(&id, None).await.is_err(), "nobody says that it is gone");
 }
 
 #[tokio::test]

@@ -101,6 +101,10 @@ fn with_routes(node: &str, routes: &[(&str, &str)]) -> Settings {
     Settings { routes: routes.collect(), groups: groups.into(), ..settings(node) }
 }
 
+fn which(id: &str) -> Which {
+    Which { id: id.into(), originator: None }
+}
+
 fn message(text: &str) -> Message {
     Message {
         id: "a-1".into(),
@@ -442,12 +446,12 @@ fn a_message_that_is_read_is_reported_as_read_once() {
     let wanted = Message { receipt: Wanted::Read, ..message("x") };
     b.receive(transfer(wanted, &[], &[])).unwrap();
     for _ in 0..2 {
-        b.input(Input::MarkRead { token: 0, id: "a-1".into() });
+        b.input(Input::MarkRead { token: 0, which: which("a-1") });
         assert_eq!(b.answers.pop(), Some(Ok(Reply::Done)));
     }
     let (_, _, Parcel::Receipt(read)) = b.sent.pop().unwrap() else { panic!() };
     assert!(b.sent.is_empty() && read.receipt.outcome == Outcome::Read);
-    b.input(Input::MarkRead { token: 0, id: "a-2".into() });
+    b.input(Input::MarkRead { token: 0, which: which("a-2") });
     assert_eq!(b.answers.pop().unwrap().unwrap_err().line, "no message 'a-2' in the inbox of 'b'");
     let mut a = Node::of("a", &[("b", "b")]);
     a.accept(Draft { id: Some("a-1".into()), receipt: Some(Wanted::Read), ..draft(&["b"]) });
@@ -719,9 +723,9 @@ fn full_boxes_refuse_and_what_is_done_makes_room() {
     b.receive(named("1")).unwrap();
     b.receive(named("2")).unwrap();
     assert_eq!(b.receive(named("3")).unwrap_err().reason, Reason::Full);
-    b.input(Input::MarkRead { token: 0, id: "1".into() });
+    b.input(Input::MarkRead { token: 0, which: which("1") });
     b.receive(named("3")).unwrap();
-    assert!(b.machine.find_arrived("1").is_none());
+    assert!(b.machine.find_arrived(&which("1")).is_err());
     // What made room is known all the same.
     b.receive(named("1")).unwrap();
     assert_eq!(b.machine.inbox(0).count(), 2);
@@ -739,7 +743,7 @@ fn no_message_is_forgotten_that_may_come_again() {
     };
     for id in ["1", "2", "3", "4", "5"] {
         b.receive(of("a", id)).unwrap();
-        b.input(Input::Remove { token: 0, id: id.into() });
+        b.input(Input::Remove { token: 0, which: which(id) });
         assert_eq!(b.answers.pop(), Some(Ok(Reply::Done)));
     }
     let refusal = b.receive(of("a", "6")).unwrap_err();
@@ -801,11 +805,11 @@ fn a_clock_that_was_ahead_keeps_nothing_from_being_sent_again() {
 fn a_message_taken_out_of_the_inbox_does_not_come_again() {
     let mut b = Node::of("b", &[("a", "a")]);
     b.receive(transfer(message("x"), &[], &[])).unwrap();
-    b.input(Input::Remove { token: 0, id: "a-1".into() });
+    b.input(Input::Remove { token: 0, which: which("a-1") });
     assert_eq!(b.answers.pop(), Some(Ok(Reply::Done)));
     b.receive(transfer(message("x"), &[], &[])).unwrap();
     assert_eq!((b.machine.inbox(0).count(), b.events.len()), (0, 1));
-    b.input(Input::Remove { token: 0, id: "a-1".into() });
+    b.input(Input::Remove { token: 0, which: which("a-1") });
     assert_eq!(b.answers.pop().unwrap().unwrap_err().reason, Reason::Unknown);
 }
 
@@ -934,14 +938,25 @@ fn an_id_is_of_its_originator_and_of_one_message_also_when_that_is_gone() {
         node.machine.inbox(0).map(|entry| entry.message.text.clone()).collect()
     };
     assert_eq!(texts(&b), ["x", "of c"], "another's id keeps nobody from delivering");
-    // A client reaches both.
-    for _ in 0..2 {
-        b.input(Input::MarkRead { token: 0, id: "a-1".into() });
+    // A client says which it means, and takes out no other than the one that it has read.
+    let of = |name: &str| Which { originator: Some(name.into()), ..which("a-1") };
+    for input in [
+        Input::MarkRead { token: 0, which: which("a-1") },
+        Input::Remove { token: 0, which: which("a-1") },
+        Input::Remove { token: 0, which: of("z") },
+    ] {
+        b.input(input);
     }
-    assert!(b.machine.inbox(0).all(|entry| entry.read.is_some()));
-    for _ in 0..2 {
-        b.input(Input::Remove { token: 0, id: "a-1".into() });
-    }
+    let refusals: Vec<Refusal> = b.answers.drain(..).map(Result::unwrap_err).collect();
+    let statuses: Vec<u16> = refusals.iter().map(Refusal::status).collect();
+    assert_eq!(statuses, [409, 409, 404]);
+    assert_eq!(refusals[0].line, "'a-1' is an id of a, c; name one as originator");
+    b.input(Input::MarkRead { token: 0, which: of("c") });
+    let is_read = |node: &Node, name| node.machine.find_arrived(&of(name)).unwrap().read.is_some();
+    assert!(is_read(&b, "c") && !is_read(&b, "a"));
+    b.input(Input::Remove { token: 0, which: of("c") });
+    assert_eq!(texts(&b), ["x"]);
+    b.input(Input::Remove { token: 0, which: which("a-1") });
     assert_eq!(texts(&b), [""; 0]);
     b.receive(transfer(message("x"), &[], &[])).unwrap();
     let refusal = b.receive(transfer(message("another"), &[], &[])).unwrap_err();
@@ -961,7 +976,7 @@ fn numbers_and_ids_are_not_given_again_after_a_restart() {
     let mut again = Node::of("b", &[("a", "a")]);
     again.machine.restore(START, kept);
     again.receive(transfer(message("x"), &[], &[])).unwrap();
-    let number = again.machine.find_arrived("a-1").unwrap().number;
+    let number = again.machine.find_arrived(&which("a-1")).unwrap().number;
     assert!(number > last, "{number} after {last}");
     assert_ne!(again.accept(draft(&["a"])), id);
 }
@@ -997,16 +1012,16 @@ fn a_message_is_not_read_before_there_is_room_to_say_so() {
     while b.receipt(returning(receipt(&format!("a-x{count}"), "c", Outcome::Delivered))).is_ok() {
         count += 1;
     }
-    b.input(Input::MarkRead { token: 0, id: "a-1".into() });
+    b.input(Input::MarkRead { token: 0, which: which("a-1") });
     let refusal = b.answers.pop().unwrap().unwrap_err();
     assert_eq!((refusal.reason, refusal.status()), (Reason::Full, 503));
-    assert_eq!(b.machine.find_arrived("a-1").unwrap().read, None);
+    assert_eq!(b.machine.find_arrived(&which("a-1")).unwrap().read, None);
     // Once one of the others has gone it is.
     let (attempt, ..) = b.sent[0];
     b.end(attempt, Sent::Taken);
-    b.input(Input::MarkRead { token: 0, id: "a-1".into() });
+    b.input(Input::MarkRead { token: 0, which: which("a-1") });
     assert_eq!(b.answers.pop(), Some(Ok(Reply::Done)));
-    assert!(b.machine.find_arrived("a-1").unwrap().read.is_some());
+    assert!(b.machine.find_arrived(&which("a-1")).unwrap().read.is_some());
 }
 
 /// The originator asks for no such receipt again.
@@ -1019,7 +1034,7 @@ fn that_a_message_was_read_is_said_while_it_is_valid_and_a_day_at_least() {
         b.receive(transfer(wanted, &["t"], &[])).unwrap();
         let (attempt, ..) = b.sent.pop().unwrap();
         b.end(attempt, Sent::Taken);
-        b.input(Input::MarkRead { token: 0, id: "a-1".into() });
+        b.input(Input::MarkRead { token: 0, which: which("a-1") });
         let (attempt, _, Parcel::Receipt(read)) = b.sent.pop().unwrap() else { panic!() };
         b.end(attempt, Sent::Failed("no answer".into()));
         let mut again = Node::of("b", &[("a", "t"), ("t", "t")]);
@@ -1056,7 +1071,7 @@ fn clients_see_nothing_that_the_disk_does_not_have() {
     let count = |machine: &Machine| machine.inbox(0).count();
     let transfer = transfer(message("x"), &[], &[]);
     b.handle_input(START, Input::Transfer { token: 1, transfer });
-    assert_eq!((count(&b), b.find_arrived("a-1").is_some(), b.last_announced()), (0, false, 0));
+    assert_eq!((count(&b), b.find_arrived(&which("a-1")).is_ok(), b.last_announced()), (0, false, 0));
     b.handle_input(START, Input::Persisted { ticket: 1 });
-    assert_eq!((count(&b), b.find_arrived("a-1").is_some(), b.last_announced()), (1, true, 1));
+    assert_eq!((count(&b), b.find_arrived(&which("a-1")).is_ok(), b.last_announced()), (1, true, 1));
 }

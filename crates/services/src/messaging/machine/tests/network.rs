@@ -89,6 +89,10 @@ struct Network {
     refused: Vec<String>,
 }
 
+fn which(id: &str) -> Which {
+    Which { id: id.into(), originator: None }
+}
+
 fn index(name: &str) -> usize {
     NODES.iter().position(|node| *node == name).unwrap()
 }
@@ -296,7 +300,8 @@ impl Network {
             }
             Happening::Read { node, id } => {
                 let token = self.token(node);
-                self.input(node, Input::MarkRead { token, id: id.to_string() });
+                let which = which(&id);
+                self.input(node, Input::MarkRead { token, which });
             }
             Happening::Kill { node } => self.kill(node),
             Happening::Start { node } => {
@@ -382,7 +387,7 @@ impl Network {
         assert_eq!(entry.recipients.len(), recipients.len());
         for (name, progress) in &entry.recipients {
             let at = self.nodes[index(name)].machine.as_ref().unwrap();
-            let is_read = at.find_arrived(id).unwrap().read.is_some();
+            let is_read = at.find_arrived(&which(id)).unwrap().read.is_some();
             let expected: &[Stage] = match entry.message.receipt {
                 Wanted::Read if is_read => &[Stage::Read],
                 Wanted::Read | Wanted::Delivered => &[Stage::Delivered],
