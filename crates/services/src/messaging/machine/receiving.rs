@@ -284,11 +284,14 @@ impl Machine {
         let is_over = reports::end(receipt) <= now;
         if is_over || receipt.time > now + MAX_AHEAD {
             let line = format!(
-                "the receipt of message '{}' is of {}, too far from now",
+                "the receipt of message '{}' is of {}, and it is {}: too far from now",
                 shown(&receipt.message),
-                crate::messaging::time::format(receipt.time)
+                crate::messaging::time::format(receipt.time),
+                crate::messaging::time::format(now)
             );
-            return Err(Refusal::new(Reason::Expired, line));
+            // By then a clock is right again: the node before keeps it.
+            let reason = if is_over { Reason::Expired } else { Reason::Early };
+            return Err(Refusal::new(reason, line));
         }
         if receipt.originator == self.settings.node {
             return self.apply(now, receipt);

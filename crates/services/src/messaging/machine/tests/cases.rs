@@ -436,8 +436,21 @@ fn receipts_of_unknown_messages_are_refused() {
     let elsewhere = Receipt { originator: "z".into(), ..receipt("z-1", "b", Outcome::Read) };
     assert_eq!(a.receipt(returning(elsewhere)).unwrap_err().reason, Reason::Unknown);
     let old = Receipt { time: START - 90_000 * S, ..receipt(&id, "b", Outcome::Read) };
+    // Of what was read it is said for longer.
+    a.receipt(returning(old.clone())).unwrap();
+    assert_eq!(a.stage(&id, "b"), Stage::Read);
+    let id = a.accept(draft(&["b"]));
+    let old = Receipt { message: id.clone(), outcome: Outcome::Delivered, ..old };
     assert_eq!(a.receipt(returning(old)).unwrap_err().reason, Reason::Expired);
     assert_eq!(a.stage(&id, "b"), Stage::Waiting);
+    // A clock that is behind is set some time.
+    let time = START + 3601 * S;
+    let early = Receipt { time, ..receipt(&id, "b", Outcome::Delivered) };
+    let refusal = a.receipt(returning(early.clone())).unwrap_err();
+    assert_eq!((refusal.reason, refusal.status()), (Reason::Early, 503));
+    a.at(START + S);
+    a.receipt(returning(early)).unwrap();
+    assert_eq!(a.stage(&id, "b"), Stage::Delivered);
 }
 
 #[test]
