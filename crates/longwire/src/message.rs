@@ -338,9 +338,9 @@ async fn follow(
     client.get("/node").await?;
     let mut is_reported = false;
     loop {
-        let (after, mut offered) = (last, Ok(true));
+        let (after, mut offered, mut has_come) = (last, Ok(true), false);
         let each = |entry: Value| {
-            is_reported = false;
+            (is_reported, has_come) = (false, true);
             last = entry["number"].as_u64().unwrap_or(last);
             offered = offer(shown(&entry).as_bytes());
             matches!(offered, Ok(true))
@@ -350,6 +350,8 @@ async fn follow(
             return Ok(ExitCode::SUCCESS);
         }
         match followed {
+            // There may be more already.
+            Ok(()) if has_come => continue,
             Ok(()) => {}
             Err(Error::Peer(_)) if is_reported => {}
             Err(Error::Peer(line)) => {

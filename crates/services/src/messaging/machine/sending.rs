@@ -283,8 +283,6 @@ fn item_of(receipt: &Receipt, number: u64) -> Item {
 /// What a request is given beyond the usual time, for its content.
 fn extra_time(parcel: &Parcel) -> Duration {
     let Parcel::Message(transfer) = parcel else { return Duration::ZERO };
-    let message = &transfer.message;
-    let pairs = message.extensions.iter().map(|(name, value)| name.len() + value.len());
-    let bytes = message.text.len() + pairs.sum::<usize>();
+    let bytes = transfer.message.content_bytes();
     Duration::from_secs(u64::try_from(bytes).unwrap_or(u64::MAX) / SLOWEST_BYTES_PER_S)
 }

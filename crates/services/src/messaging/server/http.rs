@@ -151,16 +151,16 @@ async fn act(
         Does::ListInbox => {
             let part = part(true)?;
             let list = handle.look(move |machine| documents::inbox(machine, &part)).await?;
-            answer::json(StatusCode::OK, &list)
+            answer::json(StatusCode::OK, &list.document(documents::arrived))
         }
         Does::ListOutbox => {
             let part = part(false)?;
             let list = handle.look(move |machine| documents::outbox(machine, &part)).await?;
-            answer::json(StatusCode::OK, &list)
+            answer::json(StatusCode::OK, &list.document(|entry| documents::outgoing(entry, false)))
         }
         Does::ShowArrived => arrived(handle, which(id, query)?, parts).await?,
         Does::ShowOutgoing => outgoing(handle, id).await?,
-        Does::Subscribe => answer::events(handle.subscribe(after(parts)?).await?),
+        Does::Subscribe => answer::events(handle.follow(after(parts)?).await?),
         Does::ShowNode => node(handle).await?,
         Does::Schema(schema) => described(schema),
     })
@@ -197,10 +197,9 @@ fn which(id: String, query: &str) -> Result<Which, Refusal> {
 async fn outgoing(handle: &Handle, id: String) -> Result<Response<Content>, Refusal> {
     let missing =
         Refusal::new(Reason::Unknown, format!("no message '{}' in the outbox", shown(&id)));
-    let found = handle.look(move |machine| {
-        machine.find_outgoing(&id).map(|entry| documents::outgoing(entry, true))
-    });
-    Ok(answer::json(StatusCode::OK, &found.await?.ok_or(missing)?))
+    let found = handle.look(move |machine| machine.find_outgoing(&id).cloned());
+    let entry = found.await?.ok_or(missing)?;
+    Ok(answer::json(StatusCode::OK, &documents::outgoing(&entry, true)))
 }
 
 async fn node(handle: &Handle) -> Result<Response<Content>, Refusal> {

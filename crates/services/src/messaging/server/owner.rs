@@ -7,11 +7,11 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc::{
     Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel,
 };
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 use super::coap::Caller;
 use super::deliver::Deliverer;
-use super::events::{Events, Subscription};
+use super::events::{self, Events, MAX_SUBSCRIBERS, Pieces, Subscription};
 use crate::Error;
 use crate::messaging::config::Config;
 use crate::messaging::machine::{Input, Machine, Output, Reply, Sent, Ticket, Token};
@@ -40,7 +40,7 @@ type Make = Box<dyn FnOnce(Token) -> Input + Send>;
 enum Command {
     Input(Make, oneshot::Sender<Answer>),
     Look(Look),
-    Subscribe(u64, oneshot::Sender<Option<Subscription>>),
+    Subscribe(u64, oneshot::Sender<Subscription>),
 }
 
 /// What requests have of the owner.
@@ -49,6 +49,8 @@ pub(super) struct Handle {
     commands: Sender<Command>,
     /// The name of this node.
     pub(super) node: Arc<str>,
+    /// As many as there may be subscribers.
+    seats: Arc<Semaphore>,
     /// What clients are told of the node, and of no message.
     pub(super) about: Arc<serde_json::Value>,
 }
@@ -81,15 +83,22 @@ impl Handle {
         answer.await.map_err(|_| stopped())
     }
 
-    /// The events from now on, and of the inbox those after a number.
+    /// Messages of the inbox after a number, and what comes behind them.
     pub(super) async fn subscribe(&self, after: u64) -> Result<Subscription, Refusal> {
         let (tell, answer) = oneshot::channel();
         let sent = self.commands.send(Command::Subscribe(after, tell)).await;
         sent.map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())?.ok_or_else(|| {
+        answer.await.map_err(|_| stopped())
+    }
+
+    /// The same for a connection, as long as that lasts.
+    pub(super) async fn follow(&self, after: u64) -> Result<Pieces, Refusal> {
+        let seat = self.seats.clone().try_acquire_owned().map_err(|_| {
             let line = "there are as many subscribers as there may be; let one end";
             Refusal::new(Reason::Full, line)
-        })
+        })?;
+        let subscription = self.subscribe(after).await?;
+        Ok(events::feed(self.clone(), seat, subscription))
     }
 }
 
@@ -205,7 +214,8 @@ impl Owner {
             clock,
             written_since: None,
         };
-        Ok((owner, Handle { commands: sender, node, about: Arc::new(about) }))
+        let seats = Arc::new(Semaphore::new(MAX_SUBSCRIBERS));
+        Ok((owner, Handle { commands: sender, node, seats, about: Arc::new(about) }))
     }
 
     /// Runs the machine until it is to stop and the disk has what was given to it.
@@ -303,7 +313,7 @@ impl Owner {
                     self.written_since = Some(Instant::now());
                     self.store.write(ticket, changes);
                 }
-                Output::Event(event) => self.events.publish(&event),
+                Output::Event(event) => self.events.publish(event),
                 Output::WakeAt(at) => self.wake_at = at,
             }
         }

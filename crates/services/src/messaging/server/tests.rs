@@ -578,6 +578,39 @@ async fn subscribers_get_what_was_and_what_comes() {
     while stream.read(&mut room).await.unwrap() > 0 {}
 }
 
+/// More than the owner hands out at once, and one that comes behind them.
+#[tokio::test]
+async fn a_long_inbox_is_replayed_in_one_stream() {
+    let store = scratch("replay");
+    let mut config = config("a", &store, 0, &[]);
+    config.settings.max_messages = 1000;
+    let a = start(config).await;
+    let text = "x".repeat(16 * 1024);
+    let draft = format!(r#"{{"addressees":["a"],"text":"{text}"}}"#);
+    const COUNT: usize = 300;
+    for _ in 0..COUNT {
+        assert_eq!(a.post("/messages", &draft).await.status, 201);
+    }
+    let list = a.get("/inbox?limit=1000").await.json();
+    assert!((200..COUNT).contains(&count(&list)) && list["more"] == true, "{}", count(&list));
+    let mut stream = TcpStream::connect(a.address).await.unwrap();
+    stream.write_all(b"GET /events?after=0 HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let (mut seen, mut room) = (String::new(), vec![0; 64 * 1024]);
+    while seen.matches("event: message").count() < COUNT + 1 {
+        if seen.matches("event: message").count() == COUNT && !seen.contains("last") {
+            a.post("/messages", r#"{"addressees":["a"],"text":"the last"}"#).await;
+        }
+        let count = stream.read(&mut room).await.unwrap();
+        assert!(count > 0, "the stream ends early");
+        seen = seen.replace(&text, "");
+        seen.push_str(std::str::from_utf8(&room[..count]).unwrap());
+    }
+    let ids = seen.lines().filter_map(|line| line.strip_prefix("id: "));
+    let ids: Vec<u64> = ids.map(|id| id.parse().unwrap()).collect();
+    assert!(ids.is_sorted() && ids.len() == COUNT + 1);
+    a.end().await;
+}
+
 #[test]
 fn routes_are_found_by_face_method_and_path() {
     use super::route::Does;
