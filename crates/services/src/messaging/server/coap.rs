@@ -5,6 +5,7 @@
 //! has answered, and which; of a refusal its line follows.
 
 pub(super) mod stream;
+mod uploads;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,9 +24,10 @@ use super::owner::Handle;
 use crate::Error;
 use crate::messaging::forms::Form;
 use crate::messaging::machine::{self, Sent};
-use crate::messaging::message::Transfer;
+use crate::messaging::message::{Precedence, Transfer};
 use crate::messaging::receipt::Returning;
 use crate::messaging::refusal::{Reason, Refusal, shown};
+use uploads::Uploads;
 
 /// Largest datagram that is read, in bytes.
 const MAX_DATAGRAM_BYTES: usize = 64 * 1024;
@@ -43,6 +45,7 @@ struct Call {
     peer: SocketAddr,
     content: Content,
     is_confirmable: bool,
+    precedence: Precedence,
     time: Time,
     tell: oneshot::Sender<Told>,
 }
@@ -126,14 +129,14 @@ impl Caller {
         peer: SocketAddr,
         path: &str,
         (form, bytes): (Form, Bytes),
-        (is_confirmable, time): (bool, Time),
+        (is_confirmable, precedence, time): (bool, Precedence, Time),
     ) -> Sent {
         let is_long = bytes.len() > LONG_BYTES;
         // Of what goes in blocks one that is lost would be the end of all.
         let is_confirmable = is_confirmable || is_long;
         let content = posted(path, form, bytes);
         let (tell, answer) = oneshot::channel();
-        let call = Call { peer, content, is_confirmable, time, tell };
+        let call = Call { peer, content, is_confirmable, precedence, time, tell };
         if self.0.send(call).await.is_err() {
             return Sent::Failed("this node stops".to_owned());
         }
@@ -221,6 +224,7 @@ struct Task {
     /// Who waits for answers, and until when.
     waiting: BTreeMap<u64, (Duration, oneshot::Sender<Told>)>,
     last_request: u64,
+    uploads: Uploads<Content>,
     answered: mpsc::Sender<(u64, Content)>,
 }
 
@@ -239,6 +243,7 @@ impl Face {
             handle,
             waiting: BTreeMap::new(),
             last_request: 0,
+            uploads: Uploads::default(),
             answered,
         };
         let mut room = vec![0; MAX_DATAGRAM_BYTES];
@@ -286,7 +291,11 @@ impl Task {
         let request = self.last_request;
         let until = self.began.elapsed() + call.time.within;
         self.waiting.insert(request, (until, call.tell));
-        let Call { peer, content, is_confirmable, .. } = call;
+        let Call { peer, content, is_confirmable, precedence, .. } = call;
+        if content.payload.len() > LONG_BYTES {
+            self.uploads.push(peer, precedence, request, content);
+            return self.input(Input::Wake);
+        }
         self.input(match is_confirmable {
             true => Input::Request { request, peer, content, is_confirmable },
             // One that is lost would keep all others to the node waiting for a second a byte
@@ -302,12 +311,20 @@ impl Task {
         let over: Vec<_> = over.collect();
         for (request, (_, tell)) in over {
             let _ = tell.send(Err(Lost::Late));
+            self.uploads.end(request);
             self.input(Input::Cancel { request });
         }
         self.input(Input::Wake);
     }
 
     fn input(&mut self, input: Input<SocketAddr>) {
+        self.step(input);
+        while let Some((peer, request, content)) = self.uploads.next() {
+            self.step(Input::Request { request, peer, content, is_confirmable: true });
+        }
+    }
+
+    fn step(&mut self, input: Input<SocketAddr>) {
         self.wake_at = self.wake_at.filter(|at| *at > self.began.elapsed());
         self.transfers.handle_input(self.began.elapsed(), input);
         while let Some(output) = self.transfers.poll_output() {
@@ -334,6 +351,7 @@ impl Task {
     }
 
     fn tell(&mut self, request: u64, answer: Told) {
+        self.uploads.end(request);
         if let Some((_, tell)) = self.waiting.remove(&request) {
             let _ = tell.send(answer);
         }

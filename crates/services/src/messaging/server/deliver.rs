@@ -20,7 +20,7 @@ use crate::client::Target;
 use crate::messaging::config::{Config, Peer, Way};
 use crate::messaging::forms::Form;
 use crate::messaging::machine::{Parcel, Sent};
-use crate::messaging::message::Delivery;
+use crate::messaging::message::{Delivery, Precedence};
 use crate::messaging::refusal::shown;
 
 /// Longest content of an answer that is read, in bytes: the line of a refusal.
@@ -76,7 +76,7 @@ impl Deliverer {
             (Way::Http(url), _) => url,
             (Way::Coap(address), Some(coap)) => {
                 let content = (peer.form, bytes.into());
-                let how = (is_confirmable(parcel), time);
+                let how = (is_confirmable(parcel), precedence(parcel), time);
                 return coap.deliver(node, *address, path, content, how).await;
             }
             (Way::CoapTcp(address), _) => {
@@ -195,6 +195,13 @@ fn is_confirmable(parcel: &Parcel) -> bool {
     match parcel {
         Parcel::Message(transfer) => transfer.message.delivery == Delivery::Reliable,
         Parcel::Receipt(_) => true,
+    }
+}
+
+fn precedence(parcel: &Parcel) -> Precedence {
+    match parcel {
+        Parcel::Message(transfer) => transfer.message.precedence,
+        Parcel::Receipt(returning) => returning.receipt.precedence,
     }
 }
 

@@ -20,6 +20,7 @@ use super::super::{ACCEPT_PAUSE, Addresses, MAX_CONNECTIONS, MAX_OF_ADDRESS, end
 use super::{Call, LONG_BYTES, Lost, MAX_CALLS, Time, Told, answer, lost, outcome, posted};
 use crate::messaging::forms::Form;
 use crate::messaging::machine::Sent;
+use crate::messaging::message::Precedence;
 
 /// How long a connection is kept that nothing goes over; as of those of HTTP.
 const IDLE_LIFE: Duration = Duration::from_secs(30);
@@ -55,7 +56,8 @@ impl Streams {
             let content = posted(path, form, bytes.clone());
             let within = until.saturating_duration_since(Instant::now());
             let time = Time { within, ..time };
-            let call = Call { peer, content, is_confirmable: true, time, tell };
+            let precedence = Precedence::Routine;
+            let call = Call { peer, content, is_confirmable: true, precedence, time, tell };
             if self.way(peer).send(call).await.is_err() {
                 continue;
             }
