@@ -194,14 +194,22 @@ async fn act(what: What) -> anyhow::Result<ExitCode> {
         What::Status(args) => status(args).await,
         What::Read(args) => {
             client(&args.common).mark_read(&args.id, args.originator.as_deref()).await?;
-            Ok(ExitCode::SUCCESS)
+            done(&args, "read")
         }
         What::Remove(args) => {
             client(&args.common).remove(&args.id, args.originator.as_deref()).await?;
-            Ok(ExitCode::SUCCESS)
+            done(&args, "removed")
         }
         What::Sizes(args) => sizes(&args).await,
     }
+}
+
+/// Says what was done with a message to who reads JSON.
+fn done(args: &OneArgs, what: &str) -> anyhow::Result<ExitCode> {
+    if args.common.json {
+        say(&format!("{}\n", serde_json::json!({ "id": args.id, what: true })))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn sizes(args: &SizesArgs) -> anyhow::Result<ExitCode> {

@@ -259,6 +259,12 @@ impl Peers {
         times.flatten().filter(|at| *at > now).min()
     }
 
+    /// How many things are remembered to have failed.
+    #[cfg(test)]
+    pub(super) fn remembered(&self) -> usize {
+        self.peers.values().map(|peer| peer.rounds.len()).sum()
+    }
+
     /// How many things wait for all nodes.
     pub(super) fn waiting(&self) -> usize {
         let of_peer = |peer: &Peer| {

@@ -103,8 +103,11 @@ impl Machine {
         let Some(attempt) = self.attempts.remove(attempt) else { return };
         let Attempt { peer, item, .. } = &attempt;
         let number = item.number;
+        let is_kept = self.outbox.get(number).is_some() || self.reports.get(number).is_some();
         match outcome {
             Sent::Failed(_) => self.peers.failed(now, peer, item),
+            // Nothing is remembered of what is over.
+            Sent::NotNow(_) if !is_kept => self.peers.release(peer, item),
             Sent::NotNow(_) => self.peers.missed(now, peer, item),
             Sent::Taken | Sent::Refused(_) | Sent::Loop(_) => self.peers.answered(peer, item),
         }

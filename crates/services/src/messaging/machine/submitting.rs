@@ -53,10 +53,6 @@ impl Machine {
             Some(id) => id.into(),
             None => self.name(now),
         };
-        let usual = match draft.delivery {
-            Delivery::Reliable => Wanted::Delivered,
-            Delivery::BestEffort => Wanted::Nothing,
-        };
         let ms = |time: Duration| {
             Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
         };
@@ -70,7 +66,7 @@ impl Machine {
             references: draft.references,
             kind: draft.kind.unwrap_or_else(|| FREE_TEXT.to_owned()),
             delivery: draft.delivery,
-            receipt: draft.receipt.unwrap_or(usual),
+            receipt: draft.receipt.unwrap_or_else(|| usual(draft.delivery)),
             text: draft.text,
             extensions: draft.extensions,
             code: None,
@@ -165,6 +161,14 @@ impl Machine {
     }
 }
 
+/// The receipt of a message that does not say which it wants.
+fn usual(delivery: Delivery) -> Wanted {
+    match delivery {
+        Delivery::Reliable => Wanted::Delivered,
+        Delivery::BestEffort => Wanted::Nothing,
+    }
+}
+
 /// A message with an id that is known: the same once more, or another.
 fn again(draft: &Draft, known: &Outgoing) -> Result<Reply, Refusal> {
     let message = &known.message;
@@ -173,6 +177,11 @@ fn again(draft: &Draft, known: &Outgoing) -> Result<Reply, Refusal> {
         && message.precedence == draft.precedence
         && message.references == draft.references
         && message.extensions == draft.extensions
+        && message.kind == draft.kind.as_deref().unwrap_or(FREE_TEXT)
+        && message.delivery == draft.delivery
+        && message.receipt == draft.receipt.unwrap_or_else(|| usual(draft.delivery))
+        // What the node has added may be otherwise by now.
+        && draft.validity.is_none_or(|validity| validity == message.validity)
         && draft.time.is_none_or(|time| time == message.time);
     match is_same {
         true => Ok(Reply::Accepted { id: message.id.clone(), is_new: false }),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use proto::coap::machine::{Input, Output, Settings};
+use proto::coap::machine::{Input, MAX_AMPLIFICATION, Output, Settings};
 use proto::coap::transfer::Transfers;
 use proto::coap::{Code, Content, format, option};
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -232,7 +232,8 @@ impl Face {
     /// Serves nodes and makes requests until it is to stop.
     pub(super) async fn run(self, handle: Handle, mut stopping: watch::Receiver<bool>) {
         let Self { socket, mut calls, seed } = self;
-        // Answers are shorter than the requests, so that nobody is flooded with them.
+        // An answer has no more than MAX_AMPLIFICATION times the bytes of its request, so that nobody
+        // is flooded with those that another asks for in his name.
         let settings = Settings { seed, is_challenging: false, rate_bps: None };
         let (answered, mut answers) = mpsc::channel(MAX_CALLS);
         let mut task = Task {
@@ -338,7 +339,8 @@ impl Task {
                 Output::Request { exchange, content, .. } => {
                     let (handle, answered) = (self.handle.clone(), self.answered.clone());
                     tokio::spawn(async move {
-                        let content = answer(&handle, &content).await;
+                        let room = MAX_AMPLIFICATION * content.payload.len();
+                        let content = answer(&handle, &content, room).await;
                         let _ = answered.send((exchange, content)).await;
                     });
                 }
@@ -358,17 +360,24 @@ impl Task {
     }
 }
 
-/// The answer to a request of another node.
-async fn answer(handle: &Handle, request: &Content) -> Content {
+/// The answer to a request of another node, with a payload of `room` bytes at most where that has
+/// the name of this node at all.
+async fn answer(handle: &Handle, request: &Content, room: usize) -> Content {
     let done = take(handle, request).await;
     let node: &Arc<str> = &handle.node;
     match done {
         Ok(()) => Content::new(Code::CHANGED).with_payload(node.as_bytes().to_vec()),
         Err(refusal) => {
-            let line = format!("{node}{BETWEEN}{refusal}");
+            let line = cut(format!("{node}{BETWEEN}{refusal}"), room.max(node.len()));
             Content::new(code(refusal.reason)).with_payload(line.into_bytes())
         }
     }
+}
+
+/// A line that has so many bytes at most.
+fn cut(mut line: String, room: usize) -> String {
+    line.truncate(line.floor_char_boundary(room));
+    line
 }
 
 async fn take(handle: &Handle, request: &Content) -> Result<(), Refusal> {
@@ -437,6 +446,13 @@ mod tests {
             let judged = lost.clone().judged(is_telling);
             assert_eq!(matches!(judged, Sent::Failed(_)), fails, "{lost:?}");
             assert_eq!(matches!(judged, Sent::NotNow(_)), !fails, "{lost:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_cut_between_characters() {
+        for (room, left) in [(100, "b: aß"), (6, "b: aß"), (5, "b: a"), (1, "b"), (0, "")] {
+            assert_eq!(cut("b: aß".to_owned(), room), left);
         }
     }
 

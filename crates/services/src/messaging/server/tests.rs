@@ -341,6 +341,38 @@ async fn many_long_messages_at_once_over_coap_destroy_none_of_each_other() {
     b.end().await;
 }
 
+/// Who invents an address may have others flooded there.
+#[tokio::test]
+async fn an_answer_over_coap_is_not_much_longer_than_its_request() {
+    let store = scratch("coap-short");
+    let names: Vec<String> = (0..12).map(|at| format!("{}{at}", "n".repeat(50))).collect();
+    let names: Vec<(&str, u16, Form)> =
+        names.iter().map(|name| (name.as_str(), 9, Form::Json)).collect();
+    let mut of_b = config("b", &store, 0, &names);
+    of_b.coap = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let server = Server::bind(&of_b).await.unwrap();
+    let coap = server.addresses()[1];
+    let (stop, stopped) = oneshot::channel();
+    let ended = tokio::spawn(server.run(async move { drop(stopped.await) }));
+    let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let mut transfer = crate::messaging::short_message();
+    transfer.recipients = vec!["nobody".to_owned()];
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    std::sync::Arc::make_mut(&mut transfer.message).time = Duration::from_secs(now.as_secs());
+    let content = transfer.encode(Form::Cbor).unwrap();
+    let request = super::coap::posted("/transfers", Form::Cbor, content.into());
+    let kind = proto::coap::Kind::NonConfirmable;
+    let request = request.encode(kind, 7, proto::coap::Token::EMPTY).unwrap();
+    socket.send_to(&request, coap).await.unwrap();
+    let mut room = [0; 2048];
+    let (count, _) = socket.recv_from(&mut room).await.unwrap();
+    let line = String::from_utf8_lossy(&room[..count]).into_owned();
+    assert!(line.contains("b: addressee 'nobody' does not exist at node 'b'"), "{line}");
+    assert!(count <= 3 * request.len(), "{count} bytes for {}", request.len());
+    let _ = stop.send(());
+    ended.await.unwrap();
+}
+
 /// A server that answers nothing for a while, over each protocol.
 #[tokio::test]
 async fn a_request_that_its_message_s_validity_cuts_short_says_nothing_of_the_node() {

@@ -515,8 +515,23 @@ fn one_id_is_of_one_message() {
     a.accept(named.clone());
     let again = a.submit(named.clone());
     assert_eq!(again, Ok(Reply::Accepted { id: "a-1".into(), is_new: false }));
-    let other = Draft { text: "another".into(), ..named };
-    assert_eq!(a.submit(other).unwrap_err().status(), 409);
+    let changes: [fn(&mut Draft); 7] = [
+        |draft| draft.text = "another".into(),
+        |draft| draft.kind = Some("contact-report".into()),
+        |draft| draft.validity = Some(S),
+        |draft| draft.delivery = Delivery::BestEffort,
+        |draft| draft.receipt = Some(Wanted::Nothing),
+        |draft| draft.time = Some(START - S),
+        |draft| draft.precedence = Precedence::Flash,
+    ];
+    for change in changes {
+        let mut other = named.clone();
+        change(&mut other);
+        assert_eq!(a.submit(other.clone()).unwrap_err().status(), 409, "{other:?}");
+    }
+    let said = Draft { kind: Some("free-text".into()), receipt: Some(Wanted::Delivered), ..named };
+    let again = a.submit(said);
+    assert_eq!(again, Ok(Reply::Accepted { id: "a-1".into(), is_new: false }));
     let mut b = Node::of("b", &[("a", "a")]);
     b.receive(transfer(message("x"), &[], &[])).unwrap();
     let refusal = b.receive(transfer(message("y"), &[], &[])).unwrap_err();
@@ -874,6 +889,21 @@ fn a_node_that_takes_nothing_at_all_is_left_alone() {
     a.sent.clear();
     a.end(attempt, Sent::Taken);
     assert_eq!(a.sent.len(), 4, "the window is open again");
+}
+
+#[test]
+fn nothing_is_remembered_of_what_fails_when_it_is_over() {
+    let mut t = Node::of("t", &[("a", "a"), ("b", "b")]);
+    for at in 0..4 {
+        let short = Message { id: format!("a-{at}").into(), validity: S, ..message("x") };
+        t.receive(transfer(short, &[], &["b"])).unwrap();
+    }
+    t.at(START + 2 * S);
+    assert_eq!(t.machine.sizes().outbox, 0);
+    for (attempt, ..) in std::mem::take(&mut t.sent) {
+        t.end(attempt, Sent::NotNow("no answer in time".into()));
+    }
+    assert_eq!(t.machine.peers.remembered(), 0);
 }
 
 #[test]

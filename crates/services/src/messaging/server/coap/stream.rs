@@ -223,7 +223,8 @@ impl Link {
             let (handle, answered) = (handle.clone(), answered.clone());
             tokio::spawn(async move {
                 let content = match &handle {
-                    Some(handle) => answer(handle, &content).await,
+                    // Who has connected has his address.
+                    Some(handle) => answer(handle, &content, usize::MAX).await,
                     None => Content::new(Code::NOT_FOUND),
                 };
                 let _ = answered.send((exchange, content)).await;
