@@ -83,7 +83,11 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::get`].
-    pub async fn mark_read_if_there(&self, id: &str, originator: Option<&str>) -> Result<bool, Error> {
+    pub async fn mark_read_if_there(
+        &self,
+        id: &str,
+        originator: Option<&str>,
+    ) -> Result<bool, Error> {
         let path = format!("/inbox/{}/read{}", checked(id)?, query(originator)?);
         let exchange = async {
             let response = self.open(Method::POST, &path, None, Bytes::new()).await?;

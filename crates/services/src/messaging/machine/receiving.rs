@@ -336,7 +336,11 @@ impl Machine {
             (Outcome::Delivered, _) => (Stage::Delivered, receipt.time),
             (Outcome::Read, _) => (Stage::Read, receipt.time),
         };
-        self.put_progress(number, &recipient, Progress { stage, at, reason: receipt.reason.clone() });
+        self.put_progress(
+            number,
+            &recipient,
+            Progress { stage, at, reason: receipt.reason.clone() },
+        );
         self.arm(now, number);
         Ok(())
     }

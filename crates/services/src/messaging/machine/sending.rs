@@ -209,9 +209,10 @@ impl Machine {
     pub(super) fn arm(&mut self, now: Duration, number: u64) {
         let Some(entry) = self.outbox.get(number) else { return };
         let deadline = entry.message.deadline();
-        let again = entry.recipients.iter().filter(|(node, progress)| {
-            self.settings.is_tried_again(entry, node, progress.stage)
-        });
+        let again = entry
+            .recipients
+            .iter()
+            .filter(|(node, progress)| self.settings.is_tried_again(entry, node, progress.stage));
         let at = match again.map(|(_, progress)| progress.at).min() {
             _ if deadline <= now => deadline + self.settings.retention,
             Some(since) => (since + entry.resend).min(deadline),

@@ -14,8 +14,8 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use super::NODE_FIELD;
-use super::coap::{Caller, Time};
 use super::coap::stream::Streams;
+use super::coap::{Caller, Time};
 use crate::client::Target;
 use crate::messaging::config::{Config, Peer, Way};
 use crate::messaging::forms::Form;

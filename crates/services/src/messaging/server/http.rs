@@ -172,8 +172,8 @@ async fn arrived(
     parts: &Parts,
 ) -> Result<Response<Content>, Refusal> {
     let form = Form::acceptable(&parts.headers)?;
-    let found = handle
-        .look(move |machine| machine.find_arrived(&which).map(|entry| entry.message.clone()));
+    let found =
+        handle.look(move |machine| machine.find_arrived(&which).map(|entry| entry.message.clone()));
     let message = found.await??;
     let bytes = form.encode(&MESSAGE, &message.record(&[], &[]))?;
     Ok(answer::with_type(StatusCode::OK, form.media_type(), bytes))

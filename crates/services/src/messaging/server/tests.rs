@@ -304,7 +304,8 @@ async fn a_datagram_of_best_effort_that_is_lost_holds_up_nothing_else() {
     let flash = a.post("/messages", &draft(r#","precedence":"flash""#)).await.json();
     let path = |of: &Value| format!("/outbox/{}", of["id"].as_str().unwrap());
     let (lost, flash) = (path(&lost), path(&flash));
-    let is = |stage: &'static str| move |status: &Value| status["recipients"]["b"]["stage"] == stage;
+    let is =
+        |stage: &'static str| move |status: &Value| status["recipients"]["b"]["stage"] == stage;
     let delivered = tokio::time::timeout(5000 * MS, a.until(&flash, is("delivered")));
     delivered.await.expect("it waits for what is lost");
     a.until(&lost, is("failed")).await;

@@ -1114,7 +1114,13 @@ fn clients_see_nothing_that_the_disk_does_not_have() {
     let count = |machine: &Machine| machine.inbox(0).count();
     let transfer = transfer(message("x"), &[], &[]);
     b.handle_input(START, Input::Transfer { token: 1, transfer });
-    assert_eq!((count(&b), b.find_arrived(&which("a-1")).is_ok(), b.last_announced()), (0, false, 0));
+    assert_eq!(
+        (count(&b), b.find_arrived(&which("a-1")).is_ok(), b.last_announced()),
+        (0, false, 0)
+    );
     b.handle_input(START, Input::Persisted { ticket: 1 });
-    assert_eq!((count(&b), b.find_arrived(&which("a-1")).is_ok(), b.last_announced()), (1, true, 1));
+    assert_eq!(
+        (count(&b), b.find_arrived(&which("a-1")).is_ok(), b.last_announced()),
+        (1, true, 1)
+    );
 }
