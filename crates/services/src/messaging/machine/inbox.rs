@@ -116,6 +116,11 @@ impl Inbox {
         numbers.filter_map(|number| self.entries.get(number))
     }
 
+    /// How many nobody has read; with those that the disk does not have yet.
+    pub(super) fn unread_count(&self) -> usize {
+        self.unread.len()
+    }
+
     /// The greatest number that clients are told of.
     pub(super) fn announced(&self) -> u64 {
         self.announced

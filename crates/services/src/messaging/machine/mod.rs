@@ -363,6 +363,12 @@ impl Machine {
         self.inbox.unread_after(after)
     }
 
+    /// How many that are.
+    #[must_use]
+    pub fn unread_count(&self) -> usize {
+        self.inbox.unread_count()
+    }
+
     /// A message of the inbox that the disk has.
     ///
     /// # Errors

@@ -4,16 +4,17 @@
 //! What the answer's payload begins with is the node's name, by which who asks knows that a node
 //! has answered, and which; of a refusal its line follows.
 
+mod clients;
 pub(super) mod stream;
 mod uploads;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use proto::coap::machine::{Input, MAX_AMPLIFICATION, Output, Settings};
+use proto::coap::machine::{Input, MAX_AMPLIFICATION, MAX_OBSERVATIONS, Output, Settings};
 use proto::coap::transfer::Transfers;
 use proto::coap::{Code, Content, format, option};
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -97,15 +98,30 @@ impl Lost {
 #[derive(Clone, Debug)]
 pub(super) struct Caller(mpsc::Sender<Call>);
 
+/// Whom a socket serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Serves {
+    /// Clients of this node.
+    Clients,
+    /// Other nodes.
+    Nodes,
+}
+
 /// A socket of CoAP that is bound.
 pub(super) struct Face {
+    serves: Serves,
+    /// Whether who asks is to show that it has its address before it changes or observes anything.
+    is_challenging: bool,
     socket: UdpSocket,
     calls: mpsc::Receiver<Call>,
     seed: [u64; 2],
 }
 
 /// Binds the socket.
-pub(super) async fn bind(address: SocketAddr) -> Result<(Face, Caller, SocketAddr), Error> {
+pub(super) async fn bind(
+    address: SocketAddr,
+    serves: Serves,
+) -> Result<(Face, Caller, SocketAddr), Error> {
     let refused = |error: std::io::Error| {
         let remedy = "choose another address or port (0: any)";
         Error::Caller(format!("cannot listen on {address} (UDP): {error}; {remedy}"))
@@ -118,7 +134,10 @@ pub(super) async fn bind(address: SocketAddr) -> Result<(Face, Caller, SocketAdd
     let (high, low) = bytes.split_at(8);
     let word = |half: &[u8]| half.iter().fold(0, |word: u64, byte| word << 8 | u64::from(*byte));
     let (sender, calls) = mpsc::channel(MAX_CALLS);
-    Ok((Face { socket, calls, seed: [word(high), word(low)] }, Caller(sender), address))
+    // Nodes are answered with little; a client may have the whole inbox sent somewhere.
+    let is_challenging = serves == Serves::Clients && !address.ip().is_loopback();
+    let seed = [word(high), word(low)];
+    Ok((Face { serves, is_challenging, socket, calls, seed }, Caller(sender), address))
 }
 
 impl Caller {
@@ -216,6 +235,9 @@ fn code(reason: Reason) -> Code {
 
 /// The task that owns the endpoint.
 struct Task {
+    serves: Serves,
+    /// Exchanges by which the inbox is observed.
+    observers: BTreeSet<u64>,
     socket: UdpSocket,
     transfers: Transfers<SocketAddr>,
     began: Instant,
@@ -231,12 +253,15 @@ struct Task {
 impl Face {
     /// Serves nodes and makes requests until it is to stop.
     pub(super) async fn run(self, handle: Handle, mut stopping: watch::Receiver<bool>) {
-        let Self { socket, mut calls, seed } = self;
+        let Self { serves, is_challenging, socket, mut calls, seed } = self;
         // An answer has no more than MAX_AMPLIFICATION times the bytes of its request, so that nobody
         // is flooded with those that another asks for in his name.
-        let settings = Settings { seed, is_challenging: false, rate_bps: None };
+        let settings = Settings { seed, is_challenging, rate_bps: None };
         let (answered, mut answers) = mpsc::channel(MAX_CALLS);
+        let mut inbox = handle.watch_inbox();
         let mut task = Task {
+            serves,
+            observers: BTreeSet::new(),
             socket,
             transfers: Transfers::new(&settings),
             began: Instant::now(),
@@ -259,9 +284,8 @@ impl Face {
             // None before the others: a peer that floods the socket keeps no answer waiting.
             tokio::select! {
                 true = super::ended(&mut stopping) => return,
-                Some((exchange, content)) = answers.recv() => {
-                    task.input(Input::Respond { exchange, content });
-                }
+                Some((exchange, content)) = answers.recv() => task.respond(exchange, content),
+                Ok(()) = inbox.changed() => task.tell_observers(),
                 came = task.socket.recv_from(&mut room) => match came {
                     Ok((length, peer)) => {
                         let bytes = Bytes::copy_from_slice(room.get(..length).unwrap_or_default());
@@ -305,6 +329,25 @@ impl Task {
         });
     }
 
+    /// An answer; with Observe it begins what ends with [`Output::Ended`].
+    fn respond(&mut self, exchange: u64, content: Content) {
+        if content.first(option::OBSERVE).is_some() {
+            if self.observers.len() >= MAX_OBSERVATIONS {
+                self.observers.pop_first();
+            }
+            self.observers.insert(exchange);
+        }
+        self.input(Input::Respond { exchange, content });
+    }
+
+    /// The inbox has changed.
+    fn tell_observers(&mut self) {
+        let content = clients::observed(self.handle.inbox_state());
+        for exchange in self.observers.clone() {
+            self.input(Input::Notify { exchange, content: content.clone() });
+        }
+    }
+
     /// Requests that took too long are of no use any more.
     fn expire(&mut self) {
         let now = self.began.elapsed();
@@ -338,15 +381,20 @@ impl Task {
                 }
                 Output::Request { exchange, content, .. } => {
                     let (handle, answered) = (self.handle.clone(), self.answered.clone());
+                    let serves = self.serves;
                     tokio::spawn(async move {
                         let room = MAX_AMPLIFICATION * content.payload.len();
-                        let content = answer(&handle, &content, room).await;
+                        let content = match serves {
+                            Serves::Clients => clients::answer(&handle, &content).await,
+                            Serves::Nodes => answer(&handle, &content, room).await,
+                        };
                         let _ = answered.send((exchange, content)).await;
                     });
                 }
                 Output::Response { request, content, .. } => self.tell(request, Ok(content)),
                 Output::Failed { request, reason } => self.tell(request, Err(lost(reason))),
-                Output::Suppressed { .. } | Output::Alive { .. } | Output::Ended { .. } => {}
+                Output::Ended { exchange } => drop(self.observers.remove(&exchange)),
+                Output::Suppressed { .. } | Output::Alive { .. } => {}
                 Output::WakeAt(at) => self.wake_at = Some(at),
             }
         }
@@ -390,12 +438,7 @@ async fn take(handle: &Handle, request: &Content) -> Result<(), Refusal> {
     if request.code != Code::POST {
         return Err(Refusal::new(Reason::Method, "only POST"));
     }
-    let given = request.uint(option::CONTENT_FORMAT);
-    let form = Form::ALL.into_iter().find(|form| Some(number(*form).into()) == given);
-    let form = form.ok_or_else(|| {
-        let line = "the Content-Format is none of 50 (JSON), 41 (XML), 60 (CBOR), 47 (EXI)";
-        Refusal::new(Reason::Unsupported, line)
-    })?;
+    let form = form_of(request)?;
     let done = if is_transfer {
         let transfer = Transfer::decode(form, &request.payload)?;
         handle.input(|token| machine::Input::Transfer { token, transfer }).await
@@ -404,6 +447,16 @@ async fn take(handle: &Handle, request: &Content) -> Result<(), Refusal> {
         handle.input(|token| machine::Input::Receipt { token, returning }).await
     };
     done.map(drop)
+}
+
+/// The form of a request's content.
+fn form_of(request: &Content) -> Result<Form, Refusal> {
+    let given = request.uint(option::CONTENT_FORMAT);
+    let form = Form::ALL.into_iter().find(|form| Some(number(*form).into()) == given);
+    form.ok_or_else(|| {
+        let line = "the Content-Format is none of 50 (JSON), 41 (XML), 60 (CBOR), 47 (EXI)";
+        Refusal::new(Reason::Unsupported, line)
+    })
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::messaging::forms::json::object;
-use crate::messaging::machine::{Arrived, Machine, Outgoing, Progress};
+use crate::messaging::machine::{Arrived, Machine, Outgoing, Progress, Which};
 use crate::messaging::message::MESSAGE;
+use crate::messaging::refusal::Refusal;
 use crate::messaging::time;
 
 /// Most members of a list that is not asked for in parts.
@@ -147,6 +148,24 @@ impl Part {
     }
 }
 
+/// Which message of the inbox is meant, by its id in the path and its originator in the query.
+pub(super) fn which(id: String, query: &str) -> Result<Which, Refusal> {
+    let mut which = Which { id, originator: None };
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=') {
+            Some(("originator", name)) => which.originator = Some(name.to_owned()),
+            _ => {
+                let line = format!(
+                    "parameter '{}' is not known; originator is",
+                    crate::messaging::refusal::shown(pair)
+                );
+                return Err(Refusal::malformed(line));
+            }
+        }
+    }
+    Ok(which)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,7 +180,7 @@ mod tests {
         assert_eq!(listed(0, 10), (1, true), "one there is always");
         assert_eq!(listed(1, 10), (2, true));
         assert_eq!(listed(1, 1), (1, true));
-        assert_eq!(listed(2, 10), (1, true));
+        assert_eq!(listed(2, 10), (2, false));
         assert_eq!(listed(3, 1), (1, false));
         assert_eq!(listed(4, 1), (0, false));
     }

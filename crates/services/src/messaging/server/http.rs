@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::answer::{self, Content};
-use super::documents::{self, Part};
+use super::documents::{self, Part, which};
 use super::owner::Handle;
 use super::patient::Patient;
 use super::route::{Does, Found, Schema, find};
@@ -177,21 +177,6 @@ async fn arrived(
     let message = found.await??;
     let bytes = form.encode(&MESSAGE, &message.record(&[], &[]))?;
     Ok(answer::with_type(StatusCode::OK, form.media_type(), bytes))
-}
-
-/// Which message of the inbox is meant, by its id in the path and its originator in the query.
-fn which(id: String, query: &str) -> Result<Which, Refusal> {
-    let mut which = Which { id, originator: None };
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        match pair.split_once('=') {
-            Some(("originator", name)) => which.originator = Some(name.to_owned()),
-            _ => {
-                let line = format!("parameter '{}' is not known; originator is", shown(pair));
-                return Err(Refusal::malformed(line));
-            }
-        }
-    }
-    Ok(which)
 }
 
 async fn outgoing(handle: &Handle, id: String) -> Result<Response<Content>, Refusal> {

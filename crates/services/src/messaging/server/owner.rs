@@ -49,13 +49,40 @@ pub(super) struct Handle {
     commands: Sender<Command>,
     /// The name of this node.
     pub(super) node: Arc<str>,
+    /// What there is in the inbox.
+    inbox: watch::Receiver<InboxState>,
     /// As many as there may be subscribers.
     seats: Arc<Semaphore>,
     /// What clients are told of the node, and of no message.
     pub(super) about: Arc<serde_json::Value>,
 }
 
+/// How much there is in the inbox, as observers are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct InboxState {
+    /// The greatest number that the disk has.
+    pub(super) last: u64,
+    /// How many nobody has read.
+    pub(super) unread: usize,
+}
+
+impl InboxState {
+    fn of(machine: &Machine) -> Self {
+        Self { last: machine.last_announced(), unread: machine.unread_count() }
+    }
+}
+
 impl Handle {
+    /// What there is in the inbox now.
+    pub(super) fn inbox_state(&self) -> InboxState {
+        *self.inbox.borrow()
+    }
+
+    /// The same, as it changes.
+    pub(super) fn watch_inbox(&self) -> watch::Receiver<InboxState> {
+        self.inbox.clone()
+    }
+
     /// Gives an input to the machine; its answer.
     pub(super) async fn input(&self, make: impl FnOnce(Token) -> Input + Send + 'static) -> Answer {
         let (tell, answer) = oneshot::channel();
@@ -121,6 +148,7 @@ pub(super) struct Owner {
     deliverer: Arc<Deliverer>,
     answers: BTreeMap<Token, oneshot::Sender<Answer>>,
     events: Events,
+    inbox: watch::Sender<InboxState>,
     last_token: Token,
     /// Batches that are not on the disk yet.
     writing: usize,
@@ -196,6 +224,7 @@ impl Owner {
         let sizes = machine.sizes();
         tracing::info!(inbox = sizes.inbox, outbox = sizes.outbox, "the store was read");
         let (sender, commands) = channel(MAX_COMMANDS);
+        let (tell_inbox, inbox) = watch::channel(InboxState::of(&machine));
         // bound: requests to nodes at once, of which each node has its window.
         let (tell_sent, sent) = unbounded_channel();
         let owner = Self {
@@ -208,6 +237,7 @@ impl Owner {
             deliverer: Arc::new(Deliverer::new(config, coap)),
             answers: BTreeMap::new(),
             events: Events::default(),
+            inbox: tell_inbox,
             last_token: 0,
             writing: 0,
             wake_at: None,
@@ -215,7 +245,7 @@ impl Owner {
             written_since: None,
         };
         let seats = Arc::new(Semaphore::new(MAX_SUBSCRIBERS));
-        Ok((owner, Handle { commands: sender, node, seats, about: Arc::new(about) }))
+        Ok((owner, Handle { commands: sender, node, inbox, seats, about: Arc::new(about) }))
     }
 
     /// Runs the machine until it is to stop and the disk has what was given to it.
@@ -317,6 +347,8 @@ impl Owner {
                 Output::WakeAt(at) => self.wake_at = at,
             }
         }
+        let state = InboxState::of(&self.machine);
+        self.inbox.send_if_modified(|before| std::mem::replace(before, state) != state);
     }
 }
 
