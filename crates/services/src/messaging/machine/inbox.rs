@@ -116,9 +116,10 @@ impl Inbox {
         numbers.filter_map(|number| self.entries.get(number))
     }
 
-    /// How many nobody has read; with those that the disk does not have yet.
+    /// How many of those that the disk has nobody has read.
     pub(super) fn unread_count(&self) -> usize {
-        self.unread.len()
+        let on_the_way = self.unread.range(self.announced.saturating_add(1)..).count();
+        self.unread.len() - on_the_way
     }
 
     /// The greatest number that clients are told of.

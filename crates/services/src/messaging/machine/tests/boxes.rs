@@ -317,7 +317,10 @@ fn a_message_for_many_who_are_unknown_makes_few_receipts() {
 #[test]
 fn clients_see_nothing_that_the_disk_does_not_have() {
     let mut b = Machine::new(with_routes("b", &[("a", "a")]));
-    let count = |machine: &Machine| machine.inbox(0).count();
+    let count = |machine: &Machine| {
+        assert_eq!(machine.unread(0).count(), machine.unread_count());
+        machine.inbox(0).count()
+    };
     let transfer = transfer(message("x"), &[], &[]);
     b.handle_input(START, Input::Transfer { token: 1, transfer });
     assert_eq!(
