@@ -116,7 +116,8 @@ struct SendArgs {
     /// The form in which the node gets it: json, xml, cbor or exi.
     #[arg(long, value_name = "FORM", default_value = "json", value_parser = Form::parse)]
     form: Form,
-    /// Wait so long until it is delivered to each addressee; the status is 1 if it is not.
+    /// Wait so long until it is delivered to each addressee; the status is 1 if it is not, or
+    /// nothing is heard of it as no receipt is wanted.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     wait: Option<Duration>,
     #[command(flatten)]
@@ -162,6 +163,9 @@ struct OneArgs {
     /// The message.
     #[arg(value_name = "ID")]
     id: String,
+    /// Who wrote it; needed where several have given the same id.
+    #[arg(long, value_name = "NAME")]
+    originator: Option<String>,
     #[command(flatten)]
     common: Common,
 }
@@ -189,15 +193,23 @@ async fn act(what: What) -> anyhow::Result<ExitCode> {
         What::Inbox(args) => inbox(args).await,
         What::Status(args) => status(args).await,
         What::Read(args) => {
-            client(&args.common).mark_read(&args.id).await?;
-            Ok(ExitCode::SUCCESS)
+            client(&args.common).mark_read(&args.id, args.originator.as_deref()).await?;
+            done(&args, "read")
         }
         What::Remove(args) => {
-            client(&args.common).remove(&args.id).await?;
-            Ok(ExitCode::SUCCESS)
+            client(&args.common).remove(&args.id, args.originator.as_deref()).await?;
+            done(&args, "removed")
         }
         What::Sizes(args) => sizes(&args).await,
     }
+}
+
+/// Says what was done with a message to who reads JSON.
+fn done(args: &OneArgs, what: &str) -> anyhow::Result<ExitCode> {
+    if args.common.json {
+        say(&format!("{}\n", serde_json::json!({ "id": args.id, what: true })))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn sizes(args: &SizesArgs) -> anyhow::Result<ExitCode> {
@@ -244,7 +256,9 @@ async fn send(args: SendArgs) -> anyhow::Result<ExitCode> {
     loop {
         let status = client.status(&accepted.id).await?;
         let stages = stages(&status);
-        let is_open = |stage: &&str| matches!(*stage, "waiting" | "forwarded");
+        // Without a receipt nothing is heard of what another node passes on.
+        let is_told = wants_receipt(&status);
+        let is_open = |stage: &&str| *stage == "waiting" || is_told && *stage == "forwarded";
         if !stages.iter().any(is_open) || Instant::now() >= end {
             let good = stages.iter().all(|stage| matches!(*stage, "delivered" | "read"));
             say(&if is_json { format!("{status}\n") } else { shown_status(&status) })?;
@@ -310,10 +324,10 @@ async fn inbox(args: InboxArgs) -> anyhow::Result<ExitCode> {
             // Nobody reads any further.
             return Ok(ExitCode::SUCCESS);
         }
-        let id = entry["message"]["id"].as_str();
-        if let (true, true, Some(id)) = (args.mark_read, entry["read"].is_null(), id) {
+        let (id, originator) = (&entry["message"]["id"], &entry["message"]["originator"]);
+        if let (true, true, Some(id)) = (args.mark_read, entry["read"].is_null(), id.as_str()) {
             // Somebody else may have taken it out in the meantime.
-            client.mark_read_if_there(id).await?;
+            client.mark_read_if_there(id, originator.as_str()).await?;
         }
     }
     if list["more"] == true && !is_json {
@@ -332,9 +346,9 @@ async fn follow(
     client.get("/node").await?;
     let mut is_reported = false;
     loop {
-        let (after, mut offered) = (last, Ok(true));
+        let (after, mut offered, mut has_come) = (last, Ok(true), false);
         let each = |entry: Value| {
-            is_reported = false;
+            (is_reported, has_come) = (false, true);
             last = entry["number"].as_u64().unwrap_or(last);
             offered = offer(shown(&entry).as_bytes());
             matches!(offered, Ok(true))
@@ -344,6 +358,8 @@ async fn follow(
             return Ok(ExitCode::SUCCESS);
         }
         match followed {
+            // There may be more already.
+            Ok(()) if has_come => continue,
             Ok(()) => {}
             Err(Error::Peer(_)) if is_reported => {}
             Err(Error::Peer(line)) => {
@@ -381,6 +397,15 @@ async fn status(args: StatusArgs) -> anyhow::Result<ExitCode> {
 fn stages(status: &Value) -> Vec<&str> {
     let recipients = status["recipients"].as_object();
     recipients.into_iter().flatten().filter_map(|(_, of)| of["stage"].as_str()).collect()
+}
+
+/// Whether a receipt was asked for.
+fn wants_receipt(status: &Value) -> bool {
+    let message = &status["message"];
+    match message["receipt"].as_str() {
+        Some(word) => word != "none",
+        None => message["delivery"] != "best-effort",
+    }
 }
 
 /// A message of the inbox for people.

@@ -282,8 +282,12 @@ fn a_person_sends_reads_and_asks() {
     assert_eq!(text(&sent), "{\"id\":\"x-1\",\"new\":true}\n", "{}", fault(&sent));
     let all = text(&message(&nodes[0], &["status"]));
     assert!(all.contains(id) && all.contains("x-1"), "{all}");
-    let removed = message(&nodes[2], &["remove", id]);
-    assert!(removed.status.success(), "{}", fault(&removed));
+    for (what, done) in [("read", "read"), ("remove", "removed")] {
+        let removed = message(&nodes[2], &[what, id, "--originator", "a", "--json"]);
+        assert!(removed.status.success(), "{}", fault(&removed));
+        let expected = serde_json::json!({ "id": id, done: true });
+        assert_eq!(text(&removed), format!("{expected}\n"));
+    }
     for (args, status, words) in [
         (&["send", "--to", "x", "--text", "y"][..], 1, "addressee 'x' does not exist at node 'a'"),
         (&["send", "--to", "b", "--text", "y", "--precedence", "urgent"], 2, "not one of flash"),

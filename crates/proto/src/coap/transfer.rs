@@ -183,6 +183,13 @@ impl<P: Address> Transfers<P> {
             Input::Request { request, peer, content, is_confirmable } => {
                 self.request((request, peer), content, is_confirmable);
             }
+            Input::Unpaced { request, peer, content } => match &self.q_client {
+                // A number that is in use already is ignored.
+                Some(client) if client.has(request) => {}
+                // What is protected goes as any other: the guard knows no request without a pace.
+                _ if self.is_guarded => self.client.start(request, peer, content, false, queues),
+                _ => self.client.start_unpaced(request, peer, content, queues),
+            },
             Input::Ping { request, peer } => match &self.q_client {
                 // A number that is in use already is ignored.
                 Some(client) if client.has(request) => {}

@@ -70,12 +70,12 @@ impl Client {
         json(&self.ask(Method::GET, path, None, Bytes::new()).await?.1)
     }
 
-    /// Says that a message of the inbox was read.
+    /// Says that a message of the inbox was read; its originator where several gave the id.
     ///
     /// # Errors
     /// As [`Client::get`].
-    pub async fn mark_read(&self, id: &str) -> Result<(), Error> {
-        let path = format!("/inbox/{}/read", checked(id)?);
+    pub async fn mark_read(&self, id: &str, originator: Option<&str>) -> Result<(), Error> {
+        let path = format!("/inbox/{}/read{}", checked(id)?, query(originator)?);
         self.ask(Method::POST, &path, None, Bytes::new()).await.map(drop)
     }
 
@@ -83,8 +83,12 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::get`].
-    pub async fn mark_read_if_there(&self, id: &str) -> Result<bool, Error> {
-        let path = format!("/inbox/{}/read", checked(id)?);
+    pub async fn mark_read_if_there(
+        &self,
+        id: &str,
+        originator: Option<&str>,
+    ) -> Result<bool, Error> {
+        let path = format!("/inbox/{}/read{}", checked(id)?, query(originator)?);
         let exchange = async {
             let response = self.open(Method::POST, &path, None, Bytes::new()).await?;
             let is_of_node = response.headers().contains_key(NODE_FIELD);
@@ -108,8 +112,8 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::get`].
-    pub async fn remove(&self, id: &str) -> Result<(), Error> {
-        let path = format!("/inbox/{}", checked(id)?);
+    pub async fn remove(&self, id: &str, originator: Option<&str>) -> Result<(), Error> {
+        let path = format!("/inbox/{}{}", checked(id)?, query(originator)?);
         self.ask(Method::DELETE, &path, None, Bytes::new()).await.map(drop)
     }
 
@@ -239,4 +243,13 @@ fn checked(id: &str) -> Result<&str, Error> {
         true => Ok(id),
         false => Err(Error::Caller(format!("'{}' is no id of a message", shown(id)))),
     }
+}
+
+/// What names an originator in a query.
+fn query(originator: Option<&str>) -> Result<String, Error> {
+    let named = originator.map(|name| match super::fields::is_token(name) {
+        true => Ok(format!("?originator={name}")),
+        false => Err(Error::Caller(format!("'{}' is no name of a node", shown(name)))),
+    });
+    Ok(named.transpose()?.unwrap_or_default())
 }

@@ -40,6 +40,7 @@ struct File {
     listen: String,
     peers: Option<String>,
     coap: Option<String>,
+    coap_listen: Option<String>,
     coap_tcp: Option<String>,
     store: PathBuf,
     proxy: Option<String>,
@@ -98,6 +99,8 @@ pub struct Config {
     pub peers: Option<SocketAddr>,
     /// Where other nodes are served over CoAP and UDP, and requests leave to those that are.
     pub coap: Option<SocketAddr>,
+    /// Where clients are served over CoAP and UDP.
+    pub coap_listen: Option<SocketAddr>,
     /// Where other nodes are served over CoAP and TCP.
     pub coap_tcp: Option<SocketAddr>,
     /// The directory of the store.
@@ -185,8 +188,16 @@ impl File {
         let coap = self.coap.as_deref().map(|text| address("coap", text)).transpose()?;
         let coap_tcp =
             self.coap_tcp.as_deref().map(|text| address("coap_tcp", text)).transpose()?;
+        let coap_listen =
+            self.coap_listen.as_deref().map(|text| address("coap_listen", text)).transpose()?;
         let has_keys = !self.keys.is_empty();
-        if has_keys && !listen.ip().is_loopback() {
+        let is_open = |address: SocketAddr| has_keys && !address.ip().is_loopback();
+        if coap_listen.is_some_and(is_open) {
+            let what = "anybody who reaches it could write in this node's name in spite of keys; \
+                        listen on a loopback address";
+            return Err(wrong("coap_listen", what));
+        }
+        if is_open(listen) {
             let what = "anybody who reaches it could write in this node's name in spite of keys; \
                         listen on a loopback address, and let nodes come to 'peers'";
             return Err(wrong("listen", what));
@@ -225,7 +236,7 @@ impl File {
             ..usual
         };
         let store = self.store;
-        Ok(Config { listen, peers, coap, coap_tcp, store, proxy, nodes, settings })
+        Ok(Config { listen, peers, coap, coap_listen, coap_tcp, store, proxy, nodes, settings })
     }
 
     /// The nodes that are reached themselves, and for each the one that leads to it.
@@ -476,6 +487,12 @@ b2 = "101112131415161718191a1b1c1d1e1f"
             ("b2 = \"10111213", "b2 = \"1011", "the key of node 'b2' has 14 bytes; it needs 16"),
             ("coap://192.0.2.4", "coap://b4", "nodes.b4: 'coap://b4' has no IP address"),
             ("coap = \"0.0.0.0:5683\"", "", "nodes.b4: is reached over CoAP, for which"),
+            (
+                "form = \"cbor\"\nv",
+                "coap_listen = \"[::]:1\"\nv",
+                "line 8: coap_listen: anybody who",
+            ),
+            ("form = \"cbor\"\nv", "coap_listen = \"[::1]:1\"\nv", ""),
             ("peers = \"0.0.0.0:8091\"", "", ""),
         ] {
             let text = GOOD.replacen(from, to, 1);

@@ -181,6 +181,12 @@ impl Message {
         self.time + self.validity
     }
 
+    /// Bytes of its content: text and extensions.
+    pub(crate) fn content_bytes(&self) -> usize {
+        let pairs = self.extensions.iter().map(|(name, value)| name.len() + value.len());
+        self.text.len() + pairs.sum::<usize>()
+    }
+
     /// The fields of the message and of its way, by [`MESSAGE`]. What is as it would be taken to be
     /// is left out.
     pub(crate) fn record(&self, hops: &[String], recipients: &[String]) -> Record {

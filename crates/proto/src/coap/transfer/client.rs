@@ -41,6 +41,8 @@ struct Call<P> {
     template: Content,
     body: Bytes,
     is_confirmable: bool,
+    /// Whether it leaves at once, where it goes as a whole.
+    is_unpaced: bool,
     phase: Phase,
     /// Of the request's blocks, and of the response's.
     upload_szx: u8,
@@ -77,6 +79,7 @@ impl<P: Address> Call<P> {
             phase: if is_large { Phase::Upload(0) } else { Phase::Whole },
             body,
             is_confirmable,
+            is_unpaced: false,
             upload_szx,
             download_szx,
             first: Content::new(Code::EMPTY),
@@ -304,10 +307,28 @@ impl<P: Address> Client<P> {
         is_confirmable: bool,
         queues: &mut Queues<P>,
     ) {
-        if !self.admits(request, queues) {
-            return;
+        if self.admits(request, queues) {
+            let call = Call::new(peer, self.medium, content, is_confirmable);
+            self.begin(request, call, queues);
         }
-        let mut call = Call::new(peer, self.medium, content, is_confirmable);
+    }
+
+    /// A request that is not confirmable and waits for no other to the same peer; one whose body
+    /// goes in blocks waits as any other.
+    pub(in crate::coap) fn start_unpaced(
+        &mut self,
+        request: u64,
+        peer: P,
+        content: Content,
+        queues: &mut Queues<P>,
+    ) {
+        if self.admits(request, queues) {
+            let call = Call::new(peer, self.medium, content, false);
+            self.begin(request, Call { is_unpaced: true, ..call }, queues);
+        }
+    }
+
+    fn begin(&mut self, request: u64, mut call: Call<P>, queues: &mut Queues<P>) {
         // RFC 9175 §3.4: blocks of bodies that go side by side are told apart.
         let is_tagged = call.template.first(option::REQUEST_TAG).is_some();
         if call.phase != Phase::Whole && !is_tagged {
@@ -335,14 +356,18 @@ impl<P: Address> Client<P> {
         let Some(call) = self.calls.get_mut(&request) else { return };
         call.current = Some(part);
         let (peer, is_confirmable) = (call.peer, call.is_confirmable);
+        let is_unpaced = call.is_unpaced && call.phase == Phase::Whole;
         match call.message() {
             Some(content) => {
                 // Notifications come through the message that asks for them.
                 if content.uint(option::OBSERVE) == Some(0) {
                     call.observing = Some(part);
                 }
-                let input = Input::Request { request: part, peer, content, is_confirmable };
-                queues.inputs.push_back(input);
+                let request = part;
+                queues.inputs.push_back(match is_unpaced {
+                    true => Input::Unpaced { request, peer, content },
+                    false => Input::Request { request, peer, content, is_confirmable },
+                });
             }
             None => {
                 self.parts.remove(&part);

@@ -4,6 +4,7 @@
 //! Nothing is answered, sent on or told of before the disk has it: changes go out in batches
 //! ([`Output::Persist`]), and what depends on a batch waits for [`Input::Persisted`].
 
+mod attempts;
 mod change;
 mod inbox;
 mod journal;
@@ -31,6 +32,7 @@ use super::message::{Draft, Transfer};
 use super::receipt::Returning;
 use super::refusal::Refusal;
 use super::signing::Keys;
+use attempts::Attempts;
 use inbox::Inbox;
 use journal::{Journal, Next};
 use outbox::Outbox;
@@ -96,14 +98,14 @@ pub enum Input {
         /// Who waits.
         token: Token,
         /// Which message.
-        id: String,
+        which: Which,
     },
     /// A client takes a message out of the inbox.
     Remove {
         /// Who waits.
         token: Token,
         /// Which message.
-        id: String,
+        which: Which,
     },
     /// A request to a node has ended.
     Sent {
@@ -121,6 +123,15 @@ pub enum Input {
     Wake,
 }
 
+/// A message of the inbox, as clients name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Which {
+    /// Its id.
+    pub id: String,
+    /// Who wrote it; needed where several have given the same id.
+    pub originator: Option<String>,
+}
+
 /// How a request to a node ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
@@ -128,11 +139,28 @@ pub enum Sent {
     Taken,
     /// The node will never take it; why.
     Refused(String),
-    /// The node was reached and may take it later: it has no room for it, or sending took too
-    /// long; why. Other things may go to it in the meantime.
+    /// The node will never take it, as it has passed that node before or has passed too many, by
+    /// what it says itself of its way, which nobody signs; why.
+    Loop(String),
+    /// It may take it later: it has no room for it, sending took too long, or nothing tells whether
+    /// it was reached; why. Other things may go to it in the meantime.
     NotNow(String),
     /// The node was not reached; why. Nothing else would reach it now either.
     Failed(String),
+}
+
+impl Sent {
+    /// Why it was not taken.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Taken => None,
+            Self::Refused(reason)
+            | Self::Loop(reason)
+            | Self::NotNow(reason)
+            | Self::Failed(reason) => Some(reason),
+        }
+    }
 }
 
 /// What comes out.
@@ -221,14 +249,6 @@ enum Deferred {
     Report(u64),
 }
 
-/// A request to a node that has not ended.
-#[derive(Debug)]
-struct Attempt {
-    peer: Arc<str>,
-    number: u64,
-    recipients: Vec<Arc<str>>,
-}
-
 /// How much there is of what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
@@ -250,13 +270,12 @@ pub struct Machine {
     outbox: Outbox,
     reports: Reports,
     peers: Peers,
-    attempts: BTreeMap<u64, Attempt>,
+    attempts: Attempts,
     journal: Journal<Deferred>,
     outputs: VecDeque<Output>,
     last_number: u64,
     /// The last number that the disk has, or is given.
     kept_number: u64,
-    last_attempt: u64,
     /// What the last id was made of: milliseconds since 1970, or one more than the one before.
     last_name: u64,
     wake_at: Option<Duration>,
@@ -273,12 +292,11 @@ impl Machine {
             outbox: Outbox::default(),
             reports: Reports::default(),
             peers,
-            attempts: BTreeMap::new(),
+            attempts: Attempts::default(),
             journal: Journal::new(),
             outputs: VecDeque::new(),
             last_number: 0,
             kept_number: 0,
-            last_attempt: 0,
             last_name: 0,
             wake_at: None,
         }
@@ -299,12 +317,12 @@ impl Machine {
                 let answer = self.receive_receipt(now, returning).map(|()| Reply::Taken);
                 self.answer(token, answer);
             }
-            Input::MarkRead { token, id } => {
-                let answer = self.mark_read(now, &id).map(|()| Reply::Done);
+            Input::MarkRead { token, which } => {
+                let answer = self.mark_read(now, &which).map(|()| Reply::Done);
                 self.answer(token, answer);
             }
-            Input::Remove { token, id } => {
-                let answer = self.remove(&id).map(|()| Reply::Done);
+            Input::Remove { token, which } => {
+                let answer = self.remove(now, &which).map(|()| Reply::Done);
                 self.answer(token, answer);
             }
             Input::Sent { attempt, outcome } => self.sent(now, attempt, outcome),
@@ -340,10 +358,28 @@ impl Machine {
         self.inbox.after(after)
     }
 
-    /// A message of the inbox that the disk has.
+    /// Of these the ones that nobody has read.
+    pub fn unread(&self, after: u64) -> impl Iterator<Item = &Arrived> {
+        self.inbox.unread_after(after)
+    }
+
+    /// How many that are.
     #[must_use]
-    pub fn find_arrived(&self, id: &str) -> Option<&Arrived> {
-        self.inbox.find(id).filter(|entry| entry.number <= self.inbox.announced())
+    pub fn unread_count(&self) -> usize {
+        self.inbox.unread_count()
+    }
+
+    /// A message of the inbox that the disk has.
+    ///
+    /// # Errors
+    /// [`super::Reason::Unknown`] where there is none, [`super::Reason::Conflict`] where several
+    /// originators gave its id and none is named.
+    pub fn find_arrived(&self, which: &Which) -> Result<&Arrived, Refusal> {
+        let entry = self.find_in_inbox(which)?;
+        match entry.number <= self.inbox.announced() {
+            true => Ok(entry),
+            false => Err(self.settings.not_here(&which.id)),
+        }
     }
 
     /// Messages of this node's clients with numbers above `after`, in their order.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::inbox::Key;
-use crate::messaging::message::Message;
+use super::peers::Item;
+use crate::messaging::message::{Delivery, Message, Wanted};
 
 /// How far a message is with one recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,12 +46,6 @@ impl Stage {
     /// By its word.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|stage| stage.name() == text)
-    }
-
-    /// Whether it may still be sent, or a receipt is to come.
-    #[must_use]
-    pub fn is_open(self) -> bool {
-        matches!(self, Self::Waiting | Self::Forwarded)
     }
 }
 
@@ -102,9 +97,29 @@ impl Outgoing {
         Self { number, message, hops, accepted, recipients, resend, alarm: None }
     }
 
+    /// As something that goes to nodes.
+    pub(super) fn item(&self) -> Item {
+        let Message { precedence, delivery, .. } = *self.message;
+        Item { precedence, number: self.number, is_once: delivery == Delivery::BestEffort }
+    }
+
     /// Whether nothing is to be sent or awaited any more.
     pub(super) fn is_settled(&self) -> bool {
-        !self.recipients.values().any(|progress| progress.stage.is_open())
+        !self.recipients.values().any(|progress| self.is_open(progress.stage))
+    }
+
+    /// Whether it may still be sent to who is at a stage, or a receipt is to come of him.
+    #[must_use]
+    pub fn is_open(&self, stage: Stage) -> bool {
+        match stage {
+            Stage::Waiting => true,
+            Stage::Forwarded => self.message.receipt != Wanted::Nothing,
+            _ => false,
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.recipients.values().any(|progress| progress.stage == Stage::Failed)
     }
 
     pub(super) fn has_waiting(&self) -> bool {
@@ -118,7 +133,9 @@ pub(super) struct Outbox {
     entries: BTreeMap<u64, Outgoing>,
     by_key: BTreeMap<Key, u64>,
     alarms: BTreeSet<(Duration, u64)>,
-    settled: BTreeSet<u64>,
+    /// Of which nothing is awaited: whether it has failed somewhere, where it may be sent again, and
+    /// its number.
+    settled: BTreeSet<(bool, u64)>,
 }
 
 impl Outbox {
@@ -152,10 +169,11 @@ impl Outbox {
     pub(super) fn put(&mut self, number: u64, node: &Arc<str>, progress: Progress) -> bool {
         let Some(entry) = self.entries.get_mut(&number) else { return false };
         entry.recipients.insert(node.clone(), progress);
+        for has_failed in [false, true] {
+            self.settled.remove(&(has_failed, number));
+        }
         if entry.is_settled() {
-            self.settled.insert(number);
-        } else {
-            self.settled.remove(&number);
+            self.settled.insert((entry.has_failed(), number));
         }
         true
     }
@@ -163,16 +181,16 @@ impl Outbox {
     pub(super) fn remove(&mut self, number: u64) -> Option<Outgoing> {
         let entry = self.entries.remove(&number)?;
         self.by_key.remove(&Key::from(&*entry.message));
-        self.settled.remove(&number);
+        self.settled.remove(&(entry.has_failed(), number));
         if let Some(at) = entry.alarm {
             self.alarms.remove(&(at, number));
         }
         Some(entry)
     }
 
-    /// The oldest of which nothing is awaited: what makes room.
+    /// The oldest of which nothing is awaited, those that have failed last: what makes room.
     pub(super) fn oldest_settled(&self) -> Option<u64> {
-        self.settled.first().copied()
+        self.settled.first().map(|(_, number)| *number)
     }
 
     /// Doubles the pause until a message is sent again.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::inbox::Known;
-use super::reports::RECEIPT_LIFE;
+use super::reports;
 use super::submitting::other_message;
 use super::ways::MAX_AHEAD;
-use super::{Change, Deferred, Event, Key, Machine, Progress, Stage};
+use super::{Arrived, Change, Deferred, Event, Key, Machine, Progress, Stage, Which};
 use crate::messaging::message::{MAX_RECIPIENTS, Message, Transfer, Wanted};
 use crate::messaging::receipt::{MAX_REASON_BYTES, Outcome, Receipt, Returning};
 use crate::messaging::refusal::{Reason, Refusal, shown};
@@ -19,6 +19,9 @@ use crate::messaging::signing::digest;
 /// of another node is refused, which comes again with it.
 const MAX_REPORTS: usize = 200_000;
 const MAX_REPORTS_OF_ONE: usize = 20_000;
+const DAY: Duration = Duration::from_secs(86_400);
+/// Most originators of one id that a refusal names.
+const MAX_NAMED: usize = 8;
 /// Most recipients of one message that cannot be served and are reported one by one.
 const MAX_LOST: usize = 16;
 
@@ -30,7 +33,7 @@ struct Plan {
     /// Those that it goes on to.
     onward: Vec<Arc<str>>,
     /// Those that it cannot go to, and why.
-    lost: BTreeMap<Arc<str>, String>,
+    lost: BTreeMap<Arc<str>, Refusal>,
 }
 
 impl Machine {
@@ -46,7 +49,10 @@ impl Machine {
         }
         let plan = self.plan(&message, &hops, &recipients)?;
         let is_new_here = plan.is_for_self && !plan.was_here;
-        let room = if is_new_here { self.make_room_in_inbox(now) } else { Ok(()) };
+        let room = match is_new_here {
+            true => self.make_room_in_inbox(now, &message.originator),
+            false => Ok(()),
+        };
         if room.is_err() && plan.onward.is_empty() {
             return room;
         }
@@ -67,8 +73,13 @@ impl Machine {
             self.report(now, &message, &node, Outcome::Delivered, None);
         }
         self.pass_on(now, &message, hops, &plan.onward);
-        for (node, reason) in plan.lost.into_iter().take(MAX_LOST) {
-            self.report(now, &message, &node, Outcome::Failed, Some(reason));
+        // With keys its way is what whoever gave it says, which is signed by nobody: by a report
+        // this node would bear it out.
+        let has_keys = self.settings.keys.is_needed();
+        let told = |refusal: &Refusal| !has_keys || refusal.reason != Reason::Loop;
+        let lost = plan.lost.into_iter().filter(|(_, refusal)| told(refusal));
+        for (node, refusal) in lost.take(MAX_LOST) {
+            self.report(now, &message, &node, Outcome::Failed, Some(refusal.line));
         }
         Ok(())
     }
@@ -95,23 +106,21 @@ impl Machine {
                 plan.is_for_self = true;
                 continue;
             }
-            match self.settings.routes.get_key_value(&**recipient) {
-                None => {
-                    let line = self.settings.unknown(recipient).line;
-                    plan.lost.insert(recipient.as_str().into(), line);
-                }
-                Some((name, next)) if self.settings.was_at(next, &message.originator, hops) => {
-                    let line = format!("node '{node}' would send it back to '{next}': a loop");
-                    plan.lost.insert(name.clone(), line);
-                }
-                Some((name, _)) => plan.onward.push(name.clone()),
+            match self.onward(message, hops, recipient) {
+                Ok(name) => plan.onward.push(name),
+                Err(refusal) => drop(plan.lost.insert(recipient.as_str().into(), refusal)),
             }
+        }
+        if plan.is_for_self
+            && let Err(refusal) = self.check_addressed(message, node)
+        {
+            plan.is_for_self = false;
+            plan.lost.insert(node.clone(), refusal);
         }
         if !plan.is_for_self && plan.onward.is_empty() {
             // Nobody can be served: the node before says so, of all at once.
-            let reason = plan.lost.into_values().next().unwrap_or_default();
-            let is_loop = reason.ends_with("a loop");
-            return Err(Refusal::new(if is_loop { Reason::Loop } else { Reason::Unknown }, reason));
+            let nobody = || Refusal::malformed("nobody is named that it is for");
+            return Err(plan.lost.into_values().next().unwrap_or_else(nobody));
         }
         if plan.is_for_self {
             let is_same = match self.inbox.known(&Key::from(message)) {
@@ -125,6 +134,33 @@ impl Machine {
             plan.was_here = true;
         }
         Ok(plan)
+    }
+
+    /// A node that a message goes on to, as it is known here.
+    fn onward(
+        &self,
+        message: &Message,
+        hops: &[String],
+        recipient: &str,
+    ) -> Result<Arc<str>, Refusal> {
+        let settings = &self.settings;
+        let known = settings.routes.get_key_value(recipient);
+        let (name, next) = known.ok_or_else(|| settings.unknown(recipient))?;
+        if settings.was_at(next, &message.originator, hops) {
+            let node = &settings.node;
+            let line = format!("node '{node}' would send it back to '{next}': a loop");
+            return Err(Refusal::new(Reason::Loop, line));
+        }
+        self.check_addressed(message, name)?;
+        Ok(name.clone())
+    }
+
+    /// With keys, refuses what is not for a recipient.
+    fn check_addressed(&self, message: &Message, recipient: &str) -> Result<(), Refusal> {
+        match self.settings.keys.is_needed() {
+            true => self.settings.check_addressed(message, recipient),
+            false => Ok(()),
+        }
     }
 
     /// Sends a message on to recipients; those that have it are sent it again, as the originator
@@ -198,20 +234,38 @@ impl Machine {
         if !is_routed || self.reports.has(&returning.receipt) {
             return Ok(());
         }
-        let count = self.reports.count_of(originator);
-        if self.reports.len() >= MAX_REPORTS || count >= MAX_REPORTS_OF_ONE {
-            let line = format!(
-                "node '{}' has {count} receipts for '{}' that wait, up to the limit; try later",
-                self.settings.node,
-                shown(originator)
-            );
-            return Err(Refusal::new(Reason::Full, line));
-        }
+        self.check_room_for_report(originator)?;
         let number = self.number();
         self.journal.change(Change::Receipt { number, returning: returning.clone() });
-        self.reports.insert(number, returning);
+        self.insert_report(number, returning);
         self.journal.after(Deferred::Report(number));
         Ok(())
+    }
+
+    /// A receipt of this node's, that says that a message of its inbox was read, is kept while the
+    /// message is valid, or a day.
+    pub(super) fn insert_report(&mut self, number: u64, returning: Returning) {
+        let receipt = &returning.receipt;
+        let mut end = reports::end(receipt);
+        if receipt.reporter == self.settings.node
+            && let Some(entry) = self.inbox.here(&Key::new(&receipt.originator, &receipt.message))
+        {
+            end = end.min(entry.message.deadline().max(receipt.time + DAY));
+        }
+        self.reports.insert(number, returning, end);
+    }
+
+    fn check_room_for_report(&self, originator: &str) -> Result<(), Refusal> {
+        let count = self.reports.count_of(originator);
+        if self.reports.len() < MAX_REPORTS && count < MAX_REPORTS_OF_ONE {
+            return Ok(());
+        }
+        let line = format!(
+            "node '{}' has {count} receipts for '{}' that wait, up to the limit; try later",
+            self.settings.node,
+            shown(originator)
+        );
+        Err(Refusal::new(Reason::Full, line))
     }
 
     pub(super) fn receive_receipt(
@@ -227,17 +281,20 @@ impl Machine {
             hops,
         )?;
         self.settings.keys.check_receipt(receipt)?;
-        let is_over = receipt.time.saturating_add(RECEIPT_LIFE) <= now;
+        let is_over = reports::end(receipt) <= now;
         if is_over || receipt.time > now + MAX_AHEAD {
             let line = format!(
-                "the receipt of message '{}' is of {}, too far from now",
+                "the receipt of message '{}' is of {}, and it is {}: too far from now",
                 shown(&receipt.message),
-                crate::messaging::time::format(receipt.time)
+                crate::messaging::time::format(receipt.time),
+                crate::messaging::time::format(now)
             );
-            return Err(Refusal::new(Reason::Expired, line));
+            // By then a clock is right again: the node before keeps it.
+            let reason = if is_over { Reason::Expired } else { Reason::Early };
+            return Err(Refusal::new(reason, line));
         }
         if receipt.originator == self.settings.node {
-            return self.apply(receipt);
+            return self.apply(now, receipt);
         }
         match self.settings.routes.get(&receipt.originator) {
             None => Err(self.settings.unknown(&receipt.originator)),
@@ -250,7 +307,7 @@ impl Machine {
     }
 
     /// A receipt of one of this node's messages.
-    fn apply(&mut self, receipt: &Receipt) -> Result<(), Refusal> {
+    fn apply(&mut self, now: Duration, receipt: &Receipt) -> Result<(), Refusal> {
         let (id, node) = (shown(&receipt.message), shown(&receipt.addressee));
         let Some(entry) = self.find_outgoing(&receipt.message) else {
             let line = format!("no message '{id}' of node '{}' is known", self.settings.node);
@@ -262,17 +319,41 @@ impl Machine {
             return Err(Refusal::new(Reason::Unknown, line));
         };
         let recipient = recipient.clone();
-        let stage = match (receipt.outcome, before.stage) {
+        let (stage, at) = match (receipt.outcome, before.stage) {
             (Outcome::Delivered, Stage::Delivered | Stage::Read) => return Ok(()),
             (Outcome::Read, Stage::Read) => return Ok(()),
-            (Outcome::Failed, stage) if !stage.is_open() => return Ok(()),
-            (Outcome::Delivered, _) => Stage::Delivered,
-            (Outcome::Read, _) => Stage::Read,
-            (Outcome::Failed, _) => Stage::Failed,
+            (Outcome::Failed, stage) => {
+                self.check_failure(receipt)?;
+                // Of what is not on its way no other node has anything to say.
+                let is_by_other = receipt.reporter != recipient;
+                let is_open = matches!(stage, Stage::Waiting | Stage::Forwarded);
+                if !is_open || is_by_other && stage != Stage::Forwarded {
+                    return Ok(());
+                }
+                // By this node's clock it is sent again.
+                (Stage::Failed, now)
+            }
+            (Outcome::Delivered, _) => (Stage::Delivered, receipt.time),
+            (Outcome::Read, _) => (Stage::Read, receipt.time),
         };
-        let progress = Progress { stage, at: receipt.time, reason: receipt.reason.clone() };
-        self.put_progress(number, &recipient, progress);
+        self.put_progress(
+            number,
+            &recipient,
+            Progress { stage, at, reason: receipt.reason.clone() },
+        );
+        self.arm(now, number);
         Ok(())
+    }
+
+    /// Refuses a failure that another node reports of one which this node reaches itself.
+    fn check_failure(&self, receipt: &Receipt) -> Result<(), Refusal> {
+        let Receipt { addressee, reporter, .. } = receipt;
+        if reporter == addressee || self.settings.is_relayed(addressee) {
+            return Ok(());
+        }
+        let (addressee, reporter) = (shown(addressee), shown(reporter));
+        let line = format!("'{reporter}' is on no way to '{addressee}', which is reached directly");
+        Err(Refusal::new(Reason::Forged, line))
     }
 
     /// Notes how far a message is, on disk too, and tells clients where it is one of theirs.
@@ -291,13 +372,39 @@ impl Machine {
         self.journal.after(Deferred::Event(event));
     }
 
-    pub(super) fn mark_read(&mut self, now: Duration, id: &str) -> Result<(), Refusal> {
-        let mut entry = self.inbox.find(id).cloned().ok_or_else(|| self.settings.not_here(id))?;
+    /// The message of the inbox that a client names.
+    pub(super) fn find_in_inbox(&self, which: &Which) -> Result<&Arrived, Refusal> {
+        let Which { id, originator } = which;
+        let found: Vec<&Arrived> = match originator {
+            Some(name) => self.inbox.here(&Key::new(name, id)).into_iter().collect(),
+            None => self.inbox.all(id, MAX_NAMED),
+        };
+        match found[..] {
+            [] => Err(self.settings.not_here(id)),
+            [entry] => Ok(entry),
+            _ => {
+                let names: Vec<&str> = found.iter().map(|it| &*it.message.originator).collect();
+                let names = names.join(", ");
+                let line = format!("'{}' is an id of {names}; name one as originator", shown(id));
+                Err(Refusal::new(Reason::Conflict, line))
+            }
+        }
+    }
+
+    pub(super) fn mark_read(&mut self, now: Duration, which: &Which) -> Result<(), Refusal> {
+        let mut entry = self.find_in_inbox(which)?.clone();
         if entry.read.is_some() {
             return Ok(());
         }
         entry.read = Some(now);
         let message = entry.message.clone();
+        let originator = &message.originator;
+        let is_reported =
+            message.receipt == Wanted::Read && self.settings.routes.contains_key(originator);
+        if is_reported {
+            // Nobody asks for it again: without room for it, it is not read yet.
+            self.check_room_for_report(originator)?;
+        }
         self.inbox.insert(entry.clone());
         self.journal.change(Change::Inbox(entry));
         if message.receipt == Wanted::Read {
@@ -317,10 +424,9 @@ impl Machine {
         }
     }
 
-    pub(super) fn remove(&mut self, id: &str) -> Result<(), Refusal> {
-        let entry = self.inbox.find(id).ok_or_else(|| self.settings.not_here(id))?;
-        let number = entry.number;
-        self.remove_arrived(number);
+    pub(super) fn remove(&mut self, now: Duration, which: &Which) -> Result<(), Refusal> {
+        let number = self.find_in_inbox(which)?.number;
+        self.remove_arrived(now, number);
         Ok(())
     }
 }

@@ -4,10 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::messaging::receipt::{Receipt, Returning};
+use crate::messaging::message::MAX_VALIDITY_S;
+use crate::messaging::receipt::{Outcome, Receipt, Returning};
 
-/// How long a receipt is worth to be sent, from when it was made: a day.
-pub(super) const RECEIPT_LIFE: Duration = Duration::from_secs(86_400);
+/// How long a receipt is worth to be sent, from when it was made: a day. The originator asks for it
+/// again by sending its message again.
+const RECEIPT_LIFE: Duration = Duration::from_secs(86_400);
+/// One that says that a message was read, for which nobody asks again: as long as any is valid.
+const READ_LIFE: Duration = Duration::from_secs(MAX_VALIDITY_S);
+
+/// When a receipt is worth nothing any more.
+pub(super) fn end(receipt: &Receipt) -> Duration {
+    let life = match receipt.outcome {
+        Outcome::Read => READ_LIFE,
+        Outcome::Delivered | Outcome::Failed => RECEIPT_LIFE,
+    };
+    receipt.time.saturating_add(life)
+}
 
 /// What makes two receipts the same.
 type Key = (Arc<str>, Arc<str>, Arc<str>, u8);
@@ -15,7 +28,8 @@ type Key = (Arc<str>, Arc<str>, Arc<str>, u8);
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
-    entries: BTreeMap<u64, Returning>,
+    /// With when they are over.
+    entries: BTreeMap<u64, (Returning, Duration)>,
     by_key: BTreeMap<Key, u64>,
     ends: BTreeSet<(Duration, u64)>,
     /// How many there are for each originator.
@@ -33,7 +47,7 @@ impl Reports {
     }
 
     pub(super) fn get(&self, number: u64) -> Option<&Returning> {
-        self.entries.get(&number)
+        self.entries.get(&number).map(|(returning, _)| returning)
     }
 
     pub(super) fn numbers(&self) -> impl Iterator<Item = u64> {
@@ -44,22 +58,23 @@ impl Reports {
         self.by_key.contains_key(&key(receipt))
     }
 
-    pub(super) fn insert(&mut self, number: u64, returning: Returning) {
+    /// Keeps a receipt until `end`.
+    pub(super) fn insert(&mut self, number: u64, returning: Returning, end: Duration) {
         self.by_key.insert(key(&returning.receipt), number);
         *self.counts.entry(returning.receipt.originator.clone()).or_default() += 1;
-        self.ends.insert((end(&returning), number));
-        self.entries.insert(number, returning);
+        self.ends.insert((end, number));
+        self.entries.insert(number, (returning, end));
     }
 
     pub(super) fn remove(&mut self, number: u64) -> Option<Returning> {
-        let returning = self.entries.remove(&number)?;
+        let (returning, end) = self.entries.remove(&number)?;
         self.by_key.remove(&key(&returning.receipt));
         let originator = &returning.receipt.originator;
         match self.counts.get_mut(originator) {
             Some(count) if *count > 1 => *count -= 1,
             _ => drop(self.counts.remove(originator)),
         }
-        self.ends.remove(&(end(&returning), number));
+        self.ends.remove(&(end, number));
         Some(returning)
     }
 
@@ -77,8 +92,4 @@ impl Reports {
 fn key(receipt: &Receipt) -> Key {
     let (message, originator) = (receipt.message.clone(), receipt.originator.clone());
     (originator, message, receipt.addressee.clone(), receipt.outcome as u8)
-}
-
-fn end(returning: &Returning) -> Duration {
-    returning.receipt.time.saturating_add(RECEIPT_LIFE)
 }

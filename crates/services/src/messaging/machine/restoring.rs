@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::{Change, Deferred, Machine, Outgoing};
+use super::{Change, Deferred, Machine, Outgoing, Stage};
 
 impl Machine {
     /// Takes over what the disk has, as the changes that lead to it; called once, before any input.
     /// All that waited is sent with the first input.
     pub fn restore(&mut self, now: Duration, changes: impl IntoIterator<Item = Change>) {
         for change in changes {
-            self.apply_change(change);
+            self.apply_change(now, change);
         }
         self.inbox.tell(self.last_number);
         let entries: Vec<(u64, Duration)> =
@@ -29,7 +29,7 @@ impl Machine {
         }
     }
 
-    fn apply_change(&mut self, change: Change) {
+    fn apply_change(&mut self, now: Duration, change: Change) {
         match change {
             Change::Inbox(entry) => {
                 self.last_number = self.last_number.max(entry.number);
@@ -47,18 +47,20 @@ impl Machine {
                 let resend = self.settings.resend;
                 self.outbox.insert(Outgoing::new(number, accepted, message, hops, resend));
             }
-            Change::Recipient { number, node, progress } => {
+            Change::Recipient { number, node, mut progress } => {
+                if matches!(progress.stage, Stage::Forwarded | Stage::Failed) {
+                    // The clock was ahead: it is not sent again later for that.
+                    progress.at = progress.at.min(now);
+                }
                 self.outbox.put(number, &node, progress);
             }
             Change::OutgoingRemoved { number } => drop(self.outbox.remove(number)),
             Change::Receipt { number, returning } => {
                 self.last_number = self.last_number.max(number);
-                self.reports.insert(number, returning);
+                self.insert_report(number, returning);
             }
             Change::ReceiptRemoved { number } => drop(self.reports.remove(number)),
-            Change::Seen { key, digest, until } => {
-                drop(self.inbox.remember(key, digest, until));
-            }
+            Change::Seen { key, digest, until } => self.inbox.remember(key, digest, until),
             Change::SeenRemoved { key } => self.inbox.forget(&key),
             Change::Given { number, name } => {
                 self.last_number = self.last_number.max(number);

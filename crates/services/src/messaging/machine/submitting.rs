@@ -31,7 +31,7 @@ impl Machine {
         self.make_room_in_outbox()?;
         let is_for_self = recipients.contains(&node);
         if is_for_self {
-            self.make_room_in_inbox(now)?;
+            self.make_room_in_inbox(now, &node)?;
         }
         let message = Arc::new(message);
         let number = self.number();
@@ -53,10 +53,6 @@ impl Machine {
             Some(id) => id.into(),
             None => self.name(now),
         };
-        let usual = match draft.delivery {
-            Delivery::Reliable => Wanted::Delivered,
-            Delivery::BestEffort => Wanted::Nothing,
-        };
         let ms = |time: Duration| {
             Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
         };
@@ -70,7 +66,7 @@ impl Machine {
             references: draft.references,
             kind: draft.kind.unwrap_or_else(|| FREE_TEXT.to_owned()),
             delivery: draft.delivery,
-            receipt: draft.receipt.unwrap_or(usual),
+            receipt: draft.receipt.unwrap_or_else(|| usual(draft.delivery)),
             text: draft.text,
             extensions: draft.extensions,
             code: None,
@@ -108,14 +104,19 @@ impl Machine {
         }
     }
 
-    /// Makes sure that one more message may come.
-    pub(super) fn make_room_in_inbox(&mut self, now: Duration) -> Result<(), Refusal> {
+    /// Makes sure that one more message of an originator may come.
+    pub(super) fn make_room_in_inbox(
+        &mut self,
+        now: Duration,
+        originator: &str,
+    ) -> Result<(), Refusal> {
+        self.settings.check_known(&self.inbox, originator)?;
         if self.inbox.len() < self.settings.max_messages {
             return Ok(());
         }
         match self.inbox.oldest_done(now) {
             Some(number) => {
-                self.remove_arrived(number);
+                self.remove_arrived(now, number);
                 Ok(())
             }
             None => Err(self.settings.full("inbox", "messages must be read or taken out there")),
@@ -146,16 +147,25 @@ impl Machine {
         self.journal.after(Deferred::Event(Event::Arrived(arrived)));
     }
 
-    /// Takes a message out of the inbox that may come again.
-    pub(super) fn remove_arrived(&mut self, number: u64) {
+    /// Takes a message out of the inbox; while its validity lasts it may come again.
+    pub(super) fn remove_arrived(&mut self, now: Duration, number: u64) {
         let Some(entry) = self.inbox.remove(number) else { return };
         self.journal.change(Change::InboxRemoved { number });
         let (key, until) = (Key::from(&*entry.message), entry.message.deadline());
+        if until <= now {
+            return;
+        }
         let digest = digest(&entry.message);
         self.journal.change(Change::Seen { key: key.clone(), digest, until });
-        if let Some(key) = self.inbox.remember(key, digest, until) {
-            self.journal.change(Change::SeenRemoved { key });
-        }
+        self.inbox.remember(key, digest, until);
+    }
+}
+
+/// The receipt of a message that does not say which it wants.
+fn usual(delivery: Delivery) -> Wanted {
+    match delivery {
+        Delivery::Reliable => Wanted::Delivered,
+        Delivery::BestEffort => Wanted::Nothing,
     }
 }
 
@@ -167,6 +177,11 @@ fn again(draft: &Draft, known: &Outgoing) -> Result<Reply, Refusal> {
         && message.precedence == draft.precedence
         && message.references == draft.references
         && message.extensions == draft.extensions
+        && message.kind == draft.kind.as_deref().unwrap_or(FREE_TEXT)
+        && message.delivery == draft.delivery
+        && message.receipt == draft.receipt.unwrap_or_else(|| usual(draft.delivery))
+        // What the node has added may be otherwise by now.
+        && draft.validity.is_none_or(|validity| validity == message.validity)
         && draft.time.is_none_or(|time| time == message.time);
     match is_same {
         true => Ok(Reply::Accepted { id: message.id.clone(), is_new: false }),

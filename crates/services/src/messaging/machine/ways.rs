@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::inbox::Inbox;
 use super::{Outgoing, Retry, Settings, Stage};
 use crate::messaging::message::{
     DEFAULT_VALIDITY, Delivery, MAX_HOPS, MAX_RECIPIENTS, MAX_VALIDITY_S, Message, Transfer, Wanted,
@@ -13,6 +14,9 @@ use crate::messaging::signing::Keys;
 
 /// How far ahead of this node's clock a message's time may be: clocks differ, not by more.
 pub(super) const MAX_AHEAD: Duration = Duration::from_secs(3600);
+/// For each place in the inbox so many messages are known, with those that are there no more and
+/// may come again: by default 1,100,000.
+const KNOWN_PER_PLACE: usize = 11;
 /// Most names that a refusal lists.
 const MAX_NAMES: usize = 12;
 
@@ -118,6 +122,22 @@ impl Settings {
         Refusal::new(Reason::Full, line)
     }
 
+    /// Refuses a message where as many are known as may be: one that is forgotten could come again,
+    /// and be delivered twice. An originator has half of them.
+    pub(super) fn check_known(&self, inbox: &Inbox, originator: &str) -> Result<(), Refusal> {
+        let max = self.max_messages.saturating_mul(KNOWN_PER_PLACE);
+        let (all, of_one) = (inbox.known_count(), inbox.known_count_of(originator));
+        if all < max && of_one < max / 2 {
+            return Ok(());
+        }
+        let (node, originator) = (&self.node, shown(originator));
+        let line = format!(
+            "node '{node}' knows {all} messages that may come again, {of_one} of '{originator}', of \
+             {max} at most; wait until the validity of some is over"
+        );
+        Err(Refusal::new(Reason::Full, line))
+    }
+
     pub(super) fn was_at(&self, node: &str, first: &str, hops: &[String]) -> bool {
         node == first || hops.iter().any(|hop| hop == node)
     }
@@ -155,10 +175,22 @@ impl Settings {
 
     /// Recipients of a message that wait and are reached by a node.
     pub(super) fn waiting_by(&self, entry: &Outgoing, peer: &Arc<str>) -> Vec<Arc<str>> {
+        self.awaiting(entry, peer).cloned().collect()
+    }
+
+    /// Whether there are any.
+    pub(super) fn is_awaited_by(&self, entry: &Outgoing, peer: &Arc<str>) -> bool {
+        self.awaiting(entry, peer).next().is_some()
+    }
+
+    fn awaiting<'a>(
+        &'a self,
+        entry: &'a Outgoing,
+        peer: &'a Arc<str>,
+    ) -> impl Iterator<Item = &'a Arc<str>> {
         let recipients = entry.recipients.iter();
         let waiting = recipients.filter(|(_, progress)| progress.stage == Stage::Waiting);
-        let by_peer = waiting.filter(|(node, _)| self.routes.get(*node) == Some(peer));
-        by_peer.map(|(node, _)| node.clone()).collect()
+        waiting.map(|(node, _)| node).filter(move |node| self.routes.get(*node) == Some(peer))
     }
 
     pub(super) fn transfer(
@@ -184,6 +216,52 @@ impl Settings {
         self.is_own(entry)
             && message.delivery == Delivery::Reliable
             && message.receipt != Wanted::Nothing
+    }
+
+    /// Whether a message that another node has taken, or has failed to pass on, is sent again to a
+    /// recipient while its validity lasts. Only the recipient's node has the last word.
+    pub(super) fn is_tried_again(&self, entry: &Outgoing, recipient: &str, stage: Stage) -> bool {
+        match stage {
+            Stage::Forwarded => self.is_resent(entry),
+            Stage::Failed => self.is_resent(entry) && self.is_relayed(recipient),
+            _ => false,
+        }
+    }
+
+    /// Whether a node is reached by another.
+    pub(super) fn is_relayed(&self, node: &str) -> bool {
+        self.routes.get(node).is_some_and(|next| **next != *node)
+    }
+
+    /// Refuses what is not for a recipient, by what its originator has signed: whom a message is
+    /// given on for is not. An addressee that is neither node nor group here may be a group that
+    /// others know; of whether this node is in it nothing is known.
+    pub(super) fn check_addressed(
+        &self,
+        message: &Message,
+        recipient: &str,
+    ) -> Result<(), Refusal> {
+        let is_of = |addressee: &String| -> bool {
+            let members = self.groups.get(addressee);
+            let is_member =
+                members.is_some_and(|members| members.iter().any(|it| **it == *recipient));
+            let is_unknown = members.is_none()
+                && **addressee != *self.node
+                && !self.routes.contains_key(&**addressee);
+            *addressee == *recipient || is_member || is_unknown && *recipient != *self.node
+        };
+        if message.addressees.iter().any(is_of) {
+            return Ok(());
+        }
+        let line = format!(
+            "message '{}' is not for '{}', but for {}; if one of them is a group that it is in, \
+             say so in [groups] of '{}'",
+            shown(&message.id),
+            shown(recipient),
+            shown(&message.addressees.join(", ")),
+            self.node
+        );
+        Err(Refusal::new(Reason::Forged, line))
     }
 
     pub(super) fn is_own(&self, entry: &Outgoing) -> bool {

@@ -10,7 +10,7 @@ use http::{Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use serde_json::Value;
 
-use super::events::Subscription;
+use super::events::Pieces;
 use crate::messaging::forms::Form;
 use crate::messaging::refusal::{Reason, Refusal};
 
@@ -19,7 +19,7 @@ pub(super) enum Content {
     /// All of it.
     Whole(Option<Bytes>),
     /// Events as they come.
-    Events(Subscription),
+    Events(Pieces),
 }
 
 impl Body for Content {
@@ -90,8 +90,8 @@ pub(super) fn accepted(id: &str, is_new: bool) -> Response<Content> {
 }
 
 /// A stream of events.
-pub(super) fn events(subscription: Subscription) -> Response<Content> {
-    let mut response = Response::new(Content::Events(subscription));
+pub(super) fn events(pieces: Pieces) -> Response<Content> {
+    let mut response = Response::new(Content::Events(pieces));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -4,15 +4,17 @@
 //! What the answer's payload begins with is the node's name, by which who asks knows that a node
 //! has answered, and which; of a refusal its line follows.
 
+mod clients;
 pub(super) mod stream;
+mod uploads;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use proto::coap::machine::{Input, Output, Settings};
+use proto::coap::machine::{Input, MAX_AMPLIFICATION, MAX_OBSERVATIONS, Output, Settings};
 use proto::coap::transfer::Transfers;
 use proto::coap::{Code, Content, format, option};
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -23,9 +25,10 @@ use super::owner::Handle;
 use crate::Error;
 use crate::messaging::forms::Form;
 use crate::messaging::machine::{self, Sent};
-use crate::messaging::message::Transfer;
+use crate::messaging::message::{Precedence, Transfer};
 use crate::messaging::receipt::Returning;
 use crate::messaging::refusal::{Reason, Refusal, shown};
+use uploads::Uploads;
 
 /// Largest datagram that is read, in bytes.
 const MAX_DATAGRAM_BYTES: usize = 64 * 1024;
@@ -43,23 +46,82 @@ struct Call {
     peer: SocketAddr,
     content: Content,
     is_confirmable: bool,
-    within: Duration,
-    tell: oneshot::Sender<Result<Content, String>>,
+    precedence: Precedence,
+    time: Time,
+    tell: oneshot::Sender<Told>,
+}
+
+/// How long a request may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Time {
+    pub(super) within: Duration,
+    /// Whether that is less than requests usually have, as a message is valid no longer: that no
+    /// answer comes says nothing of the node.
+    pub(super) is_cut: bool,
+}
+
+/// What comes of a request: an answer, or none and why.
+type Told = Result<Content, Lost>;
+
+/// Why a request has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Lost {
+    /// None came in time.
+    Late,
+    /// There is no room for it here.
+    Full,
+    /// Nobody is there, or what came is no answer.
+    Broken(String),
+}
+
+impl Lost {
+    fn line(self) -> String {
+        match self {
+            Self::Late => "no answer in time".to_owned(),
+            Self::Full => "too many requests are under way".to_owned(),
+            Self::Broken(line) => line,
+        }
+    }
+
+    /// What it says of a node. That no answer comes to something which is not repeated, is long or
+    /// had little time says nothing: it may be lost, or have taken too long.
+    fn judged(self, is_telling: bool) -> Sent {
+        match self {
+            Self::Late if is_telling => Sent::Failed(self.line()),
+            Self::Late | Self::Full => Sent::NotNow(self.line()),
+            Self::Broken(line) => Sent::Failed(line),
+        }
+    }
 }
 
 /// A way to the task.
 #[derive(Clone, Debug)]
 pub(super) struct Caller(mpsc::Sender<Call>);
 
+/// Whom a socket serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Serves {
+    /// Clients of this node.
+    Clients,
+    /// Other nodes.
+    Nodes,
+}
+
 /// A socket of CoAP that is bound.
 pub(super) struct Face {
+    serves: Serves,
+    /// Whether who asks is to show that it has its address before it changes or observes anything.
+    is_challenging: bool,
     socket: UdpSocket,
     calls: mpsc::Receiver<Call>,
     seed: [u64; 2],
 }
 
 /// Binds the socket.
-pub(super) async fn bind(address: SocketAddr) -> Result<(Face, Caller, SocketAddr), Error> {
+pub(super) async fn bind(
+    address: SocketAddr,
+    serves: Serves,
+) -> Result<(Face, Caller, SocketAddr), Error> {
     let refused = |error: std::io::Error| {
         let remedy = "choose another address or port (0: any)";
         Error::Caller(format!("cannot listen on {address} (UDP): {error}; {remedy}"))
@@ -72,7 +134,10 @@ pub(super) async fn bind(address: SocketAddr) -> Result<(Face, Caller, SocketAdd
     let (high, low) = bytes.split_at(8);
     let word = |half: &[u8]| half.iter().fold(0, |word: u64, byte| word << 8 | u64::from(*byte));
     let (sender, calls) = mpsc::channel(MAX_CALLS);
-    Ok((Face { socket, calls, seed: [word(high), word(low)] }, Caller(sender), address))
+    // Nodes are answered with little; a client may have the whole inbox sent somewhere.
+    let is_challenging = serves == Serves::Clients && !address.ip().is_loopback();
+    let seed = [word(high), word(low)];
+    Ok((Face { serves, is_challenging, socket, calls, seed }, Caller(sender), address))
 }
 
 impl Caller {
@@ -83,20 +148,20 @@ impl Caller {
         peer: SocketAddr,
         path: &str,
         (form, bytes): (Form, Bytes),
-        (is_confirmable, within): (bool, Duration),
+        (is_confirmable, precedence, time): (bool, Precedence, Time),
     ) -> Sent {
         let is_long = bytes.len() > LONG_BYTES;
+        // Of what goes in blocks one that is lost would be the end of all.
+        let is_confirmable = is_confirmable || is_long;
         let content = posted(path, form, bytes);
         let (tell, answer) = oneshot::channel();
-        let call = Call { peer, content, is_confirmable, within, tell };
+        let call = Call { peer, content, is_confirmable, precedence, time, tell };
         if self.0.send(call).await.is_err() {
             return Sent::Failed("this node stops".to_owned());
         }
         match answer.await {
             Ok(Ok(content)) => outcome(node, &content),
-            // Something long took too long, which says nothing of the node.
-            Ok(Err(line)) if is_long => Sent::NotNow(line),
-            Ok(Err(line)) => Sent::Failed(line),
+            Ok(Err(lost)) => lost.judged(is_confirmable && !is_long && !time.is_cut),
             Err(_) => Sent::Failed("this node stops".to_owned()),
         }
     }
@@ -118,15 +183,25 @@ fn outcome(node: &str, content: &Content) -> Sent {
     if name != node {
         return Sent::Failed(format!("{coded} of somebody else: {}", shown(&text)));
     }
-    let is_final = match code {
-        Code::REQUEST_ENTITY_INCOMPLETE | Code::TOO_MANY_REQUESTS => false,
-        Code::HOP_LIMIT_REACHED => true,
-        _ => code.class() == 4,
-    };
-    match (code.is_success(), is_final) {
-        (true, _) => Sent::Taken,
-        (false, true) => Sent::Refused(line.replace(['\r', '\n'], " ")),
-        (false, false) => Sent::NotNow(format!("{coded}: {}", shown(line))),
+    let one_line = || line.replace(['\r', '\n'], " ");
+    match code {
+        _ if code.is_success() => Sent::Taken,
+        Code::HOP_LIMIT_REACHED => Sent::Loop(one_line()),
+        Code::REQUEST_ENTITY_INCOMPLETE | Code::TOO_MANY_REQUESTS => {
+            Sent::NotNow(format!("{coded}: {}", shown(line)))
+        }
+        _ if code.class() == 4 => Sent::Refused(one_line()),
+        _ => Sent::NotNow(format!("{coded}: {}", shown(line))),
+    }
+}
+
+/// Why a request of the endpoint's has no answer.
+fn lost(reason: proto::coap::machine::Reason) -> Lost {
+    use proto::coap::machine::Reason as Why;
+    match reason {
+        Why::TimedOut | Why::NoAnswer => Lost::Late,
+        Why::Full => Lost::Full,
+        other => Lost::Broken(format!("no answer: {other:?}")),
     }
 }
 
@@ -160,25 +235,33 @@ fn code(reason: Reason) -> Code {
 
 /// The task that owns the endpoint.
 struct Task {
+    serves: Serves,
+    /// Exchanges by which the inbox is observed.
+    observers: BTreeSet<u64>,
     socket: UdpSocket,
     transfers: Transfers<SocketAddr>,
     began: Instant,
     wake_at: Option<Duration>,
     handle: Handle,
     /// Who waits for answers, and until when.
-    waiting: BTreeMap<u64, (Duration, oneshot::Sender<Result<Content, String>>)>,
+    waiting: BTreeMap<u64, (Duration, oneshot::Sender<Told>)>,
     last_request: u64,
+    uploads: Uploads<Content>,
     answered: mpsc::Sender<(u64, Content)>,
 }
 
 impl Face {
     /// Serves nodes and makes requests until it is to stop.
     pub(super) async fn run(self, handle: Handle, mut stopping: watch::Receiver<bool>) {
-        let Self { socket, mut calls, seed } = self;
-        // Answers are shorter than the requests, so that nobody is flooded with them.
-        let settings = Settings { seed, is_challenging: false, rate_bps: None };
+        let Self { serves, is_challenging, socket, mut calls, seed } = self;
+        // An answer has no more than MAX_AMPLIFICATION times the bytes of its request, so that nobody
+        // is flooded with those that another asks for in his name.
+        let settings = Settings { seed, is_challenging, rate_bps: None };
         let (answered, mut answers) = mpsc::channel(MAX_CALLS);
+        let mut inbox = handle.watch_inbox();
         let mut task = Task {
+            serves,
+            observers: BTreeSet::new(),
             socket,
             transfers: Transfers::new(&settings),
             began: Instant::now(),
@@ -186,6 +269,7 @@ impl Face {
             handle,
             waiting: BTreeMap::new(),
             last_request: 0,
+            uploads: Uploads::default(),
             answered,
         };
         let mut room = vec![0; MAX_DATAGRAM_BYTES];
@@ -200,9 +284,8 @@ impl Face {
             // None before the others: a peer that floods the socket keeps no answer waiting.
             tokio::select! {
                 true = super::ended(&mut stopping) => return,
-                Some((exchange, content)) = answers.recv() => {
-                    task.input(Input::Respond { exchange, content });
-                }
+                Some((exchange, content)) = answers.recv() => task.respond(exchange, content),
+                Ok(()) = inbox.changed() => task.tell_observers(),
                 came = task.socket.recv_from(&mut room) => match came {
                     Ok((length, peer)) => {
                         let bytes = Bytes::copy_from_slice(room.get(..length).unwrap_or_default());
@@ -231,10 +314,38 @@ impl Task {
     fn call(&mut self, call: Call) {
         self.last_request += 1;
         let request = self.last_request;
-        let until = self.began.elapsed() + call.within;
+        let until = self.began.elapsed() + call.time.within;
         self.waiting.insert(request, (until, call.tell));
-        let Call { peer, content, is_confirmable, .. } = call;
-        self.input(Input::Request { request, peer, content, is_confirmable });
+        let Call { peer, content, is_confirmable, precedence, .. } = call;
+        if content.payload.len() > LONG_BYTES {
+            self.uploads.push(peer, precedence, request, content);
+            return self.input(Input::Wake);
+        }
+        self.input(match is_confirmable {
+            true => Input::Request { request, peer, content, is_confirmable },
+            // One that is lost would keep all others to the node waiting for a second a byte
+            // (RFC 7252 §4.7). How many leave at once is bounded by the machine's window.
+            false => Input::Unpaced { request, peer, content },
+        });
+    }
+
+    /// An answer; with Observe it begins what ends with [`Output::Ended`].
+    fn respond(&mut self, exchange: u64, content: Content) {
+        if content.first(option::OBSERVE).is_some() {
+            if self.observers.len() >= MAX_OBSERVATIONS {
+                self.observers.pop_first();
+            }
+            self.observers.insert(exchange);
+        }
+        self.input(Input::Respond { exchange, content });
+    }
+
+    /// The inbox has changed.
+    fn tell_observers(&mut self) {
+        let content = clients::observed(self.handle.inbox_state());
+        for exchange in self.observers.clone() {
+            self.input(Input::Notify { exchange, content: content.clone() });
+        }
     }
 
     /// Requests that took too long are of no use any more.
@@ -243,13 +354,21 @@ impl Task {
         let over = self.waiting.extract_if(.., |_, (until, _)| *until <= now);
         let over: Vec<_> = over.collect();
         for (request, (_, tell)) in over {
-            let _ = tell.send(Err("no answer in time".to_owned()));
+            let _ = tell.send(Err(Lost::Late));
+            self.uploads.end(request);
             self.input(Input::Cancel { request });
         }
         self.input(Input::Wake);
     }
 
     fn input(&mut self, input: Input<SocketAddr>) {
+        self.step(input);
+        while let Some((peer, request, content)) = self.uploads.next() {
+            self.step(Input::Request { request, peer, content, is_confirmable: true });
+        }
+    }
+
+    fn step(&mut self, input: Input<SocketAddr>) {
         self.wake_at = self.wake_at.filter(|at| *at > self.began.elapsed());
         self.transfers.handle_input(self.began.elapsed(), input);
         while let Some(output) = self.transfers.poll_output() {
@@ -262,39 +381,51 @@ impl Task {
                 }
                 Output::Request { exchange, content, .. } => {
                     let (handle, answered) = (self.handle.clone(), self.answered.clone());
+                    let serves = self.serves;
                     tokio::spawn(async move {
-                        let content = answer(&handle, &content).await;
+                        let room = MAX_AMPLIFICATION * content.payload.len();
+                        let content = match serves {
+                            Serves::Clients => clients::answer(&handle, &content).await,
+                            Serves::Nodes => answer(&handle, &content, room).await,
+                        };
                         let _ = answered.send((exchange, content)).await;
                     });
                 }
                 Output::Response { request, content, .. } => self.tell(request, Ok(content)),
-                Output::Failed { request, reason } => {
-                    self.tell(request, Err(format!("no answer: {reason:?}")));
-                }
-                Output::Suppressed { .. } | Output::Alive { .. } | Output::Ended { .. } => {}
+                Output::Failed { request, reason } => self.tell(request, Err(lost(reason))),
+                Output::Ended { exchange } => drop(self.observers.remove(&exchange)),
+                Output::Suppressed { .. } | Output::Alive { .. } => {}
                 Output::WakeAt(at) => self.wake_at = Some(at),
             }
         }
     }
 
-    fn tell(&mut self, request: u64, answer: Result<Content, String>) {
+    fn tell(&mut self, request: u64, answer: Told) {
+        self.uploads.end(request);
         if let Some((_, tell)) = self.waiting.remove(&request) {
             let _ = tell.send(answer);
         }
     }
 }
 
-/// The answer to a request of another node.
-async fn answer(handle: &Handle, request: &Content) -> Content {
+/// The answer to a request of another node, with a payload of `room` bytes at most where that has
+/// the name of this node at all.
+async fn answer(handle: &Handle, request: &Content, room: usize) -> Content {
     let done = take(handle, request).await;
     let node: &Arc<str> = &handle.node;
     match done {
         Ok(()) => Content::new(Code::CHANGED).with_payload(node.as_bytes().to_vec()),
         Err(refusal) => {
-            let line = format!("{node}{BETWEEN}{refusal}");
+            let line = cut(format!("{node}{BETWEEN}{refusal}"), room.max(node.len()));
             Content::new(code(refusal.reason)).with_payload(line.into_bytes())
         }
     }
+}
+
+/// A line that has so many bytes at most.
+fn cut(mut line: String, room: usize) -> String {
+    line.truncate(line.floor_char_boundary(room));
+    line
 }
 
 async fn take(handle: &Handle, request: &Content) -> Result<(), Refusal> {
@@ -307,12 +438,7 @@ async fn take(handle: &Handle, request: &Content) -> Result<(), Refusal> {
     if request.code != Code::POST {
         return Err(Refusal::new(Reason::Method, "only POST"));
     }
-    let given = request.uint(option::CONTENT_FORMAT);
-    let form = Form::ALL.into_iter().find(|form| Some(number(*form).into()) == given);
-    let form = form.ok_or_else(|| {
-        let line = "the Content-Format is none of 50 (JSON), 41 (XML), 60 (CBOR), 47 (EXI)";
-        Refusal::new(Reason::Unsupported, line)
-    })?;
+    let form = form_of(request)?;
     let done = if is_transfer {
         let transfer = Transfer::decode(form, &request.payload)?;
         handle.input(|token| machine::Input::Transfer { token, transfer }).await
@@ -321,6 +447,16 @@ async fn take(handle: &Handle, request: &Content) -> Result<(), Refusal> {
         handle.input(|token| machine::Input::Receipt { token, returning }).await
     };
     done.map(drop)
+}
+
+/// The form of a request's content.
+fn form_of(request: &Content) -> Result<Form, Refusal> {
+    let given = request.uint(option::CONTENT_FORMAT);
+    let form = Form::ALL.into_iter().find(|form| Some(number(*form).into()) == given);
+    form.ok_or_else(|| {
+        let line = "the Content-Format is none of 50 (JSON), 41 (XML), 60 (CBOR), 47 (EXI)";
+        Refusal::new(Reason::Unsupported, line)
+    })
 }
 
 #[cfg(test)]
@@ -333,9 +469,10 @@ mod tests {
             outcome("b", &Content::new(code).with_payload(payload.as_bytes().to_vec()))
         };
         assert_eq!(of(Code::CHANGED, "b"), Sent::Taken);
-        for code in [Code::BAD_REQUEST, Code::FORBIDDEN, Code::HOP_LIMIT_REACHED] {
+        for code in [Code::BAD_REQUEST, Code::FORBIDDEN] {
             assert_eq!(of(code, "b: why"), Sent::Refused("why".to_owned()));
         }
+        assert_eq!(of(Code::HOP_LIMIT_REACHED, "b: why"), Sent::Loop("why".to_owned()));
         for (code, payload) in [
             (Code::CHANGED, ""),
             (Code::CHANGED, "c"),
@@ -348,6 +485,27 @@ mod tests {
             [(Code::SERVICE_UNAVAILABLE, "b: full"), (Code::REQUEST_ENTITY_INCOMPLETE, "b: late")]
         {
             assert!(matches!(of(code, payload), Sent::NotNow(_)), "{code:?} {payload}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_repeated_says_nothing_of_a_node_when_no_answer_comes() {
+        for (lost, is_telling, fails) in [
+            (Lost::Late, true, true),
+            (Lost::Late, false, false),
+            (Lost::Full, true, false),
+            (Lost::Broken("Reset".to_owned()), false, true),
+        ] {
+            let judged = lost.clone().judged(is_telling);
+            assert_eq!(matches!(judged, Sent::Failed(_)), fails, "{lost:?}");
+            assert_eq!(matches!(judged, Sent::NotNow(_)), !fails, "{lost:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_cut_between_characters() {
+        for (room, left) in [(100, "b: aß"), (6, "b: aß"), (5, "b: a"), (1, "b"), (0, "")] {
+            assert_eq!(cut("b: aß".to_owned(), room), left);
         }
     }
 

@@ -14,13 +14,13 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use super::NODE_FIELD;
-use super::coap::Caller;
 use super::coap::stream::Streams;
+use super::coap::{Caller, Time};
 use crate::client::Target;
 use crate::messaging::config::{Config, Peer, Way};
 use crate::messaging::forms::Form;
 use crate::messaging::machine::{Parcel, Sent};
-use crate::messaging::message::Delivery;
+use crate::messaging::message::{Delivery, Precedence};
 use crate::messaging::refusal::shown;
 
 /// Longest content of an answer that is read, in bytes: the line of a refusal.
@@ -67,6 +67,7 @@ impl Deliverer {
                 returning.encode(peer.form).map(|bytes| ("/receipts", bytes))
             }
         };
+        let time = Time { within, is_cut: within < self.patience };
         let (path, bytes) = match encoded {
             Ok(encoded) => encoded,
             Err(refusal) => return Sent::Refused(refusal.line),
@@ -75,12 +76,12 @@ impl Deliverer {
             (Way::Http(url), _) => url,
             (Way::Coap(address), Some(coap)) => {
                 let content = (peer.form, bytes.into());
-                let how = (is_confirmable(parcel), within);
+                let how = (is_confirmable(parcel), precedence(parcel), time);
                 return coap.deliver(node, *address, path, content, how).await;
             }
             (Way::CoapTcp(address), _) => {
                 let content = (peer.form, bytes.into());
-                return self.streams.deliver(node, *address, path, content, within).await;
+                return self.streams.deliver(node, *address, path, content, time).await;
             }
             (Way::Coap(_), None) => return Sent::Failed("this node has no CoAP".to_owned()),
         };
@@ -88,6 +89,7 @@ impl Deliverer {
         match tokio::time::timeout(within, exchange).await {
             Ok(Ok(sent)) => sent,
             Ok(Err(line)) => Sent::Failed(line),
+            Err(_) if time.is_cut => Sent::NotNow(late(within)),
             // A connection there is, or its own time would have ended.
             Err(_) if within > self.patience => Sent::NotNow(late(within)),
             Err(_) => Sent::Failed(late(within)),
@@ -196,6 +198,13 @@ fn is_confirmable(parcel: &Parcel) -> bool {
     }
 }
 
+fn precedence(parcel: &Parcel) -> Precedence {
+    match parcel {
+        Parcel::Message(transfer) => transfer.message.precedence,
+        Parcel::Receipt(returning) => returning.receipt.precedence,
+    }
+}
+
 /// What an answer means. Only the node itself can take a message or refuse it for good: whoever
 /// else answers, such as a proxy on the way, says no more than that the node was not reached.
 fn outcome(
@@ -212,13 +221,13 @@ fn outcome(
         }
         Some(_) => {}
     }
-    let is_final = status.is_client_error() || status == StatusCode::LOOP_DETECTED;
     match status {
         _ if status.is_success() => Ok(Sent::Taken),
         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
             Ok(Sent::NotNow(line.to_owned()))
         }
-        _ if is_final => Ok(Sent::Refused(line.to_owned())),
+        StatusCode::LOOP_DETECTED => Ok(Sent::Loop(line.to_owned())),
+        _ if status.is_client_error() => Ok(Sent::Refused(line.to_owned())),
         _ => Ok(Sent::NotNow(format!("status {status}: {line}"))),
     }
 }
@@ -246,7 +255,8 @@ mod tests {
         let of =
             |status: u16, named| outcome("b", StatusCode::from_u16(status).unwrap(), named, "line");
         assert_eq!(of(204, Some("b")), Ok(Sent::Taken));
-        for status in [400, 403, 404, 409, 413, 415, 422, 508] {
+        assert_eq!(of(508, Some("b")), Ok(Sent::Loop("line".to_owned())));
+        for status in [400, 403, 404, 409, 413, 415, 422] {
             assert_eq!(of(status, Some("b")), Ok(Sent::Refused("line".to_owned())), "{status}");
         }
         for status in [408, 429, 500, 503, 504] {

@@ -1,68 +1,87 @@
 //! Subscriptions: server-sent events (HTML Living Standard §9.2) of what comes and how far messages
-//! are.
+//! are. The owner hands out what there is; each subscriber's own task writes it.
+
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::documents;
-use crate::messaging::machine::{Event, Machine};
+use super::documents::{self, Part};
+use super::owner::Handle;
+use crate::messaging::machine::{Arrived, Event, Machine};
 
 /// Most subscribers at once.
-const MAX_SUBSCRIBERS: usize = 64;
+pub(super) const MAX_SUBSCRIBERS: usize = 64;
 /// Most events that wait for one subscriber. One that falls behind is ended; it comes back with the
 /// number of the last event that it has, and misses nothing of the inbox.
 const MAX_BEHIND: usize = 1024;
-/// Most messages of the inbox that a subscriber gets at once in the beginning.
-const MAX_REPLAYED: usize = 1000;
+/// Most messages of the inbox that the owner hands out at once.
+const MAX_REPLAYED: usize = 256;
+/// Most pieces that wait for a connection.
+const MAX_PIECES: usize = 4;
+/// What means nothing, so that connections that broke are found.
+const LIFE: Bytes = Bytes::from_static(b": \n\n");
 
-/// What a subscriber gets: each piece is one or more whole events.
-pub(super) type Subscription = Receiver<Bytes>;
+/// What a connection gets: each piece is a whole event.
+pub(super) type Pieces = Receiver<Bytes>;
+
+/// Something that subscribers are told, written by the first of them.
+#[derive(Debug)]
+pub(super) struct News {
+    event: Option<Event>,
+    text: OnceLock<Bytes>,
+}
+
+impl News {
+    fn text(&self) -> Bytes {
+        let text = || self.event.as_ref().map_or(LIFE, |event| text(event).into());
+        self.text.get_or_init(text).clone()
+    }
+}
+
+/// What a subscriber is given.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    /// Messages of the inbox.
+    messages: Vec<Arrived>,
+    /// The greatest number there.
+    last: u64,
+    /// What comes from now on; none where there are more messages, which are to be asked for.
+    news: Option<Receiver<Arc<News>>>,
+}
 
 /// All subscribers.
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    subscribers: Vec<Sender<Bytes>>,
+    // bound: MAX_SUBSCRIBERS, by the seats that handles give.
+    subscribers: Vec<Sender<Arc<News>>>,
 }
 
 impl Events {
-    /// A new subscriber, who gets the messages of the inbox with numbers above `after` first; none
-    /// where there are too many.
-    pub(super) fn subscribe(&mut self, after: u64, machine: &Machine) -> Option<Subscription> {
-        self.subscribers.retain(|subscriber| !subscriber.is_closed());
-        if self.subscribers.len() >= MAX_SUBSCRIBERS {
-            return None;
-        }
-        let (sender, receiver) = channel(MAX_BEHIND);
-        let mut inbox = machine.inbox(after);
-        let replayed: String = inbox
-            .by_ref()
-            .take(MAX_REPLAYED)
-            .map(|arrived| text(&Event::Arrived(arrived.clone())))
-            .collect();
-        // Who breaks off before anything comes knows where to go on all the same.
-        let first = match replayed.is_empty() {
-            true => format!(": subscribed\nid: {}\n\n", machine.last_announced()),
-            false => replayed,
-        };
-        // There is room for the first.
-        let _ = sender.try_send(first.into());
-        if inbox.next().is_none() {
+    /// A subscriber, who gets the messages of the inbox with numbers above `after` first.
+    pub(super) fn subscribe(&mut self, after: u64, machine: &Machine) -> Subscription {
+        let part = Part { after, limit: MAX_REPLAYED, unread: false };
+        let listed = documents::inbox(machine, &part);
+        let news = (!listed.more).then(|| {
+            let (sender, receiver) = channel(MAX_BEHIND);
+            self.subscribers.retain(|subscriber| !subscriber.is_closed());
             self.subscribers.push(sender);
-        }
-        Some(receiver)
+            receiver
+        });
+        Subscription { messages: listed.entries, last: machine.last_announced(), news }
     }
 
     /// Tells all subscribers of an event.
-    pub(super) fn publish(&mut self, event: &Event) {
+    pub(super) fn publish(&mut self, event: Event) {
         if !self.subscribers.is_empty() {
-            self.send(&text(event).into());
+            self.send(Some(event));
         }
     }
 
-    /// Something that means nothing, so that connections that broke are found.
+    /// Something that means nothing.
     pub(super) fn life(&mut self) {
-        self.send(&Bytes::from_static(b": \n\n"));
+        self.send(None);
     }
 
     /// Ends all subscriptions.
@@ -70,11 +89,62 @@ impl Events {
         self.subscribers.clear();
     }
 
-    fn send(&mut self, piece: &Bytes) {
-        self.subscribers.retain(|subscriber| match subscriber.try_send(piece.clone()) {
-            Ok(()) => true,
-            Err(TrySendError::Full(_) | TrySendError::Closed(_)) => false,
-        });
+    fn send(&mut self, event: Option<Event>) {
+        let news = Arc::new(News { event, text: OnceLock::new() });
+        // One that is gone, or that falls behind, is told no more.
+        self.subscribers.retain(|subscriber| subscriber.try_send(news.clone()).is_ok());
+    }
+}
+
+/// Writes for a connection what a subscriber is given, until one of them is gone.
+pub(super) fn feed(
+    handle: Handle,
+    seat: OwnedSemaphorePermit,
+    subscription: Subscription,
+) -> Pieces {
+    let (out, pieces) = channel(MAX_PIECES);
+    tokio::spawn(async move {
+        // Who gets nothing at first knows where to go on all the same.
+        if subscription.messages.is_empty() {
+            let first = format!(": subscribed\nid: {}\n\n", subscription.last);
+            let _ = out.send(first.into()).await;
+        }
+        if let Some(news) = replay(&handle, subscription, &out).await {
+            forward(news, &out).await;
+        }
+        drop(seat);
+    });
+    pieces
+}
+
+/// Messages of the inbox, until there are no more; what comes behind them.
+async fn replay(
+    handle: &Handle,
+    mut subscription: Subscription,
+    out: &Sender<Bytes>,
+) -> Option<Receiver<Arc<News>>> {
+    loop {
+        let Subscription { messages, news, .. } = subscription;
+        let last = messages.last().map(|message| message.number);
+        for message in messages {
+            out.send(text(&Event::Arrived(message)).into()).await.ok()?;
+        }
+        if news.is_some() {
+            return news;
+        }
+        subscription = handle.subscribe(last?).await.ok()?;
+    }
+}
+
+async fn forward(mut news: Receiver<Arc<News>>, out: &Sender<Bytes>) {
+    loop {
+        tokio::select! {
+            () = out.closed() => return,
+            next = news.recv() => match next {
+                Some(next) if out.send(next.text()).await.is_ok() => {}
+                _ => return,
+            },
+        }
     }
 }
 

@@ -16,13 +16,13 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::answer::{self, Content};
-use super::documents::{self, Part};
+use super::documents::{self, Part, which};
 use super::owner::Handle;
 use super::patient::Patient;
 use super::route::{Does, Found, Schema, find};
 use super::{Face, NODE_FIELD};
 use crate::messaging::forms::{Form, MAX_DOCUMENT_BYTES, SCHEMA, too_large};
-use crate::messaging::machine::{Input, Reply};
+use crate::messaging::machine::{Input, Reply, Which};
 use crate::messaging::message::{Draft, MESSAGE, Transfer};
 use crate::messaging::receipt::{RECEIPT, Returning};
 use crate::messaging::refusal::{Reason, Refusal, shown};
@@ -139,38 +139,42 @@ async fn act(
             answer::empty(StatusCode::NO_CONTENT)
         }
         Does::MarkRead => {
-            handle.input(|token| Input::MarkRead { token, id }).await?;
+            let which = which(id, query)?;
+            handle.input(|token| Input::MarkRead { token, which }).await?;
             answer::empty(StatusCode::NO_CONTENT)
         }
         Does::Remove => {
-            handle.input(|token| Input::Remove { token, id }).await?;
+            let which = which(id, query)?;
+            handle.input(|token| Input::Remove { token, which }).await?;
             answer::empty(StatusCode::NO_CONTENT)
         }
         Does::ListInbox => {
             let part = part(true)?;
             let list = handle.look(move |machine| documents::inbox(machine, &part)).await?;
-            answer::json(StatusCode::OK, &list)
+            answer::json(StatusCode::OK, &list.document(documents::arrived))
         }
         Does::ListOutbox => {
             let part = part(false)?;
             let list = handle.look(move |machine| documents::outbox(machine, &part)).await?;
-            answer::json(StatusCode::OK, &list)
+            answer::json(StatusCode::OK, &list.document(|entry| documents::outgoing(entry, false)))
         }
-        Does::ShowArrived => arrived(handle, id, parts).await?,
+        Does::ShowArrived => arrived(handle, which(id, query)?, parts).await?,
         Does::ShowOutgoing => outgoing(handle, id).await?,
-        Does::Subscribe => answer::events(handle.subscribe(after(parts)?).await?),
+        Does::Subscribe => answer::events(handle.follow(after(parts)?).await?),
         Does::ShowNode => node(handle).await?,
         Does::Schema(schema) => described(schema),
     })
 }
 
-async fn arrived(handle: &Handle, id: String, parts: &Parts) -> Result<Response<Content>, Refusal> {
+async fn arrived(
+    handle: &Handle,
+    which: Which,
+    parts: &Parts,
+) -> Result<Response<Content>, Refusal> {
     let form = Form::acceptable(&parts.headers)?;
-    let missing =
-        Refusal::new(Reason::Unknown, format!("no message '{}' in the inbox", shown(&id)));
     let found =
-        handle.look(move |machine| machine.find_arrived(&id).map(|entry| entry.message.clone()));
-    let message = found.await?.ok_or(missing)?;
+        handle.look(move |machine| machine.find_arrived(&which).map(|entry| entry.message.clone()));
+    let message = found.await??;
     let bytes = form.encode(&MESSAGE, &message.record(&[], &[]))?;
     Ok(answer::with_type(StatusCode::OK, form.media_type(), bytes))
 }
@@ -178,10 +182,9 @@ async fn arrived(handle: &Handle, id: String, parts: &Parts) -> Result<Response<
 async fn outgoing(handle: &Handle, id: String) -> Result<Response<Content>, Refusal> {
     let missing =
         Refusal::new(Reason::Unknown, format!("no message '{}' in the outbox", shown(&id)));
-    let found = handle.look(move |machine| {
-        machine.find_outgoing(&id).map(|entry| documents::outgoing(entry, true))
-    });
-    Ok(answer::json(StatusCode::OK, &found.await?.ok_or(missing)?))
+    let found = handle.look(move |machine| machine.find_outgoing(&id).cloned());
+    let entry = found.await?.ok_or(missing)?;
+    Ok(answer::json(StatusCode::OK, &documents::outgoing(&entry, true)))
 }
 
 async fn node(handle: &Handle) -> Result<Response<Content>, Refusal> {

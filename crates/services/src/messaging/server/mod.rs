@@ -57,7 +57,9 @@ pub struct Server {
     owner: Owner,
     handle: Handle,
     listeners: Vec<(TcpListener, SocketAddr, Face)>,
+    /// For nodes, and for clients.
     coap: Option<(coap::Face, SocketAddr)>,
+    coap_listen: Option<(coap::Face, SocketAddr)>,
     coap_tcp: Option<(TcpListener, SocketAddr)>,
     /// Most connections to each listener.
     max_connections: usize,
@@ -87,22 +89,28 @@ impl Server {
         }
         let (mut coap, mut caller) = (None, None);
         if let Some(address) = config.coap {
-            let (face, way, address) = coap::bind(address).await?;
+            let (face, way, address) = coap::bind(address, coap::Serves::Nodes).await?;
             (coap, caller) = (Some((face, address)), Some(way));
+        }
+        let mut coap_listen = None;
+        if let Some(address) = config.coap_listen {
+            let (face, _, address) = coap::bind(address, coap::Serves::Clients).await?;
+            coap_listen = Some((face, address));
         }
         let (owner, handle) = Owner::open(config, caller)?;
         let max_connections = MAX_CONNECTIONS;
-        Ok(Self { owner, handle, listeners, coap, coap_tcp, max_connections })
+        Ok(Self { owner, handle, listeners, coap, coap_listen, coap_tcp, max_connections })
     }
 
     /// Where it listens: for clients first, then for nodes, over CoAP last, that of TCP behind that
-    /// of UDP.
+    /// of UDP, and for clients over CoAP behind those.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         let listeners = self.listeners.iter().map(|(_, address, _)| *address);
         let coap = self.coap.as_ref().map(|(_, address)| *address);
         let coap_tcp = self.coap_tcp.as_ref().map(|(_, address)| *address);
-        listeners.chain(coap).chain(coap_tcp).collect()
+        let coap_listen = self.coap_listen.as_ref().map(|(_, address)| *address);
+        listeners.chain(coap).chain(coap_tcp).chain(coap_listen).collect()
     }
 
     /// Serves until `stop` ends, then lets exchanges under way finish for a while and waits for the
@@ -117,7 +125,7 @@ impl Server {
             let (handle, watcher) = (self.handle.clone(), watcher.clone());
             accepting.spawn(accept(listener, face, handle, seats, watcher));
         }
-        if let Some((face, _)) = self.coap {
+        for (face, _) in self.coap.into_iter().chain(self.coap_listen) {
             accepting.spawn(face.run(self.handle.clone(), watcher.clone()));
         }
         if let Some((listener, _)) = self.coap_tcp {

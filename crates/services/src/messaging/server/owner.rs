@@ -7,11 +7,11 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc::{
     Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel,
 };
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 use super::coap::Caller;
 use super::deliver::Deliverer;
-use super::events::{Events, Subscription};
+use super::events::{self, Events, MAX_SUBSCRIBERS, Pieces, Subscription};
 use crate::Error;
 use crate::messaging::config::Config;
 use crate::messaging::machine::{Input, Machine, Output, Reply, Sent, Ticket, Token};
@@ -40,7 +40,7 @@ type Make = Box<dyn FnOnce(Token) -> Input + Send>;
 enum Command {
     Input(Make, oneshot::Sender<Answer>),
     Look(Look),
-    Subscribe(u64, oneshot::Sender<Option<Subscription>>),
+    Subscribe(u64, oneshot::Sender<Subscription>),
 }
 
 /// What requests have of the owner.
@@ -49,11 +49,40 @@ pub(super) struct Handle {
     commands: Sender<Command>,
     /// The name of this node.
     pub(super) node: Arc<str>,
+    /// What there is in the inbox.
+    inbox: watch::Receiver<InboxState>,
+    /// As many as there may be subscribers.
+    seats: Arc<Semaphore>,
     /// What clients are told of the node, and of no message.
     pub(super) about: Arc<serde_json::Value>,
 }
 
+/// How much there is in the inbox, as observers are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct InboxState {
+    /// The greatest number that the disk has.
+    pub(super) last: u64,
+    /// How many nobody has read.
+    pub(super) unread: usize,
+}
+
+impl InboxState {
+    fn of(machine: &Machine) -> Self {
+        Self { last: machine.last_announced(), unread: machine.unread_count() }
+    }
+}
+
 impl Handle {
+    /// What there is in the inbox now.
+    pub(super) fn inbox_state(&self) -> InboxState {
+        *self.inbox.borrow()
+    }
+
+    /// The same, as it changes.
+    pub(super) fn watch_inbox(&self) -> watch::Receiver<InboxState> {
+        self.inbox.clone()
+    }
+
     /// Gives an input to the machine; its answer.
     pub(super) async fn input(&self, make: impl FnOnce(Token) -> Input + Send + 'static) -> Answer {
         let (tell, answer) = oneshot::channel();
@@ -81,15 +110,22 @@ impl Handle {
         answer.await.map_err(|_| stopped())
     }
 
-    /// The events from now on, and of the inbox those after a number.
+    /// Messages of the inbox after a number, and what comes behind them.
     pub(super) async fn subscribe(&self, after: u64) -> Result<Subscription, Refusal> {
         let (tell, answer) = oneshot::channel();
         let sent = self.commands.send(Command::Subscribe(after, tell)).await;
         sent.map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())?.ok_or_else(|| {
+        answer.await.map_err(|_| stopped())
+    }
+
+    /// The same for a connection, as long as that lasts.
+    pub(super) async fn follow(&self, after: u64) -> Result<Pieces, Refusal> {
+        let seat = self.seats.clone().try_acquire_owned().map_err(|_| {
             let line = "there are as many subscribers as there may be; let one end";
             Refusal::new(Reason::Full, line)
-        })
+        })?;
+        let subscription = self.subscribe(after).await?;
+        Ok(events::feed(self.clone(), seat, subscription))
     }
 }
 
@@ -112,6 +148,7 @@ pub(super) struct Owner {
     deliverer: Arc<Deliverer>,
     answers: BTreeMap<Token, oneshot::Sender<Answer>>,
     events: Events,
+    inbox: watch::Sender<InboxState>,
     last_token: Token,
     /// Batches that are not on the disk yet.
     writing: usize,
@@ -135,21 +172,30 @@ fn stalled(since: Option<Instant>, now: Instant) -> Option<Refusal> {
 }
 
 /// The time since 1970 as the machine has it: the system's, which may stand while the system
-/// sleeps and be set, but never going back.
-#[derive(Debug, Default)]
+/// sleeps and be set, but never going back. Where the system's is set back, this one goes on at half
+/// its pace until that has caught up: what waits for a time is not kept waiting by as much.
+#[derive(Debug)]
 struct Clock {
     last: Duration,
+    looked: Instant,
 }
 
 impl Clock {
-    fn now(&mut self) -> Duration {
-        let system = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        self.at(system.unwrap_or_default())
+    fn new() -> Self {
+        Self { last: Duration::ZERO, looked: Instant::now() }
     }
 
-    /// The time when the system's clock shows `system`.
-    fn at(&mut self, system: Duration) -> Duration {
-        self.last = self.last.max(system);
+    fn now(&mut self) -> Duration {
+        let system = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let looked = Instant::now();
+        let passed = looked.saturating_duration_since(self.looked);
+        self.looked = looked;
+        self.at(system.unwrap_or_default(), passed)
+    }
+
+    /// The time when the system's clock shows `system`, and so much has passed since the last look.
+    fn at(&mut self, system: Duration, passed: Duration) -> Duration {
+        self.last = system.max(self.last + passed / 2);
         self.last
     }
 }
@@ -158,7 +204,7 @@ impl Owner {
     /// A node as it is configured, with what its store has.
     pub(super) fn open(config: &Config, coap: Option<Caller>) -> Result<(Self, Handle), Error> {
         let mut settings = config.settings.clone();
-        let mut clock = Clock::default();
+        let mut clock = Clock::new();
         let started_at = clock.now();
         // Nodes that start together should not try together.
         settings.seed = settings.node.bytes().fold(started_at.subsec_nanos().into(), mixed);
@@ -178,6 +224,7 @@ impl Owner {
         let sizes = machine.sizes();
         tracing::info!(inbox = sizes.inbox, outbox = sizes.outbox, "the store was read");
         let (sender, commands) = channel(MAX_COMMANDS);
+        let (tell_inbox, inbox) = watch::channel(InboxState::of(&machine));
         // bound: requests to nodes at once, of which each node has its window.
         let (tell_sent, sent) = unbounded_channel();
         let owner = Self {
@@ -190,13 +237,15 @@ impl Owner {
             deliverer: Arc::new(Deliverer::new(config, coap)),
             answers: BTreeMap::new(),
             events: Events::default(),
+            inbox: tell_inbox,
             last_token: 0,
             writing: 0,
             wake_at: None,
             clock,
             written_since: None,
         };
-        Ok((owner, Handle { commands: sender, node, about: Arc::new(about) }))
+        let seats = Arc::new(Semaphore::new(MAX_SUBSCRIBERS));
+        Ok((owner, Handle { commands: sender, node, inbox, seats, about: Arc::new(about) }))
     }
 
     /// Runs the machine until it is to stop and the disk has what was given to it.
@@ -283,9 +332,7 @@ impl Owner {
                     let (deliverer, tell) = (self.deliverer.clone(), self.tell_sent.clone());
                     tokio::spawn(async move {
                         let outcome = deliverer.deliver(&peer, &parcel, within).await;
-                        if let Sent::Failed(reason) | Sent::NotNow(reason) | Sent::Refused(reason) =
-                            &outcome
-                        {
+                        if let Some(reason) = outcome.reason() {
                             tracing::info!(%peer, reason, "not delivered");
                         }
                         let _ = tell.send((attempt, outcome));
@@ -296,10 +343,12 @@ impl Owner {
                     self.written_since = Some(Instant::now());
                     self.store.write(ticket, changes);
                 }
-                Output::Event(event) => self.events.publish(&event),
+                Output::Event(event) => self.events.publish(event),
                 Output::WakeAt(at) => self.wake_at = at,
             }
         }
+        let state = InboxState::of(&self.machine);
+        self.inbox.send_if_modified(|before| std::mem::replace(before, state) != state);
     }
 }
 
@@ -309,12 +358,28 @@ mod tests {
 
     #[test]
     fn the_clock_follows_the_system_and_never_goes_back() {
-        let mut clock = Clock::default();
+        let mut clock = Clock::new();
         let seconds = Duration::from_secs;
         let system = [100, 101, 5000, 4990, 5001];
-        let shown = system.map(|at| clock.at(seconds(at)));
+        let shown = system.map(|at| clock.at(seconds(at), Duration::ZERO));
         assert_eq!(shown, [100, 101, 5000, 5000, 5001].map(seconds));
         assert!(clock.now() > seconds(1_700_000_000), "it is the system's");
+    }
+
+    #[test]
+    fn the_clock_goes_on_where_the_system_is_set_back_until_that_has_caught_up() {
+        let mut clock = Clock::new();
+        let seconds = Duration::from_secs;
+        assert_eq!(clock.at(seconds(5000), seconds(1)), seconds(5000));
+        assert_eq!(clock.at(seconds(100), Duration::ZERO), seconds(5000));
+        assert_eq!(clock.at(seconds(110), seconds(10)), seconds(5005));
+        // Ten seconds ahead: the system has it back after twenty.
+        let mut clock = Clock::new();
+        clock.at(seconds(110), Duration::ZERO);
+        let shown = (101..=130).map(|at| clock.at(seconds(at), seconds(1)));
+        let shown: Vec<Duration> = shown.collect();
+        assert!(shown.is_sorted() && shown[9] == seconds(115), "{shown:?}");
+        assert_eq!((shown[19], shown[29]), (seconds(120), seconds(130)));
     }
 
     #[test]

@@ -1,3 +1,6 @@
+mod coap;
+mod schemas;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,16 +12,13 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::http::{CDDL, JSON_SCHEMA, OPENAPI};
-use super::route::{Found, ROUTES, find};
+use super::route::{Found, find};
 use super::{Face, Server};
 use crate::client::Target;
 use crate::messaging::config::{Config, Peer, Way};
-use crate::messaging::fields::{Kind, Layout};
 use crate::messaging::forms::{Form, MAX_DOCUMENT_BYTES, SCHEMA};
 use crate::messaging::machine::{Retry, Settings};
 use crate::messaging::message::MESSAGE;
-use crate::messaging::receipt::RECEIPT;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -54,6 +54,7 @@ fn config(node: &str, store: &Scratch, port: u16, peers: &[(&str, u16, Form)]) -
         listen: SocketAddr::from(([127, 0, 0, 1], port)),
         peers: None,
         coap: None,
+        coap_listen: None,
         coap_tcp: None,
         store: store.0.join(node),
         proxy: None,
@@ -192,90 +193,6 @@ async fn a_message_goes_from_client_to_client_in_each_form() {
     }
 }
 
-/// UDP on the way may lose datagrams: CoAP repeats them.
-#[tokio::test]
-async fn a_message_goes_over_coap_in_each_form() {
-    for form in Form::ALL {
-        let store = scratch(&format!("coap-{}", form.name()));
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let own = SocketAddr::from(([127, 0, 0, 1], 0));
-        let peer = socket.local_addr().unwrap();
-        drop(socket);
-        let mut of_b = config("b", &store, 0, &[]);
-        of_b.coap = Some(peer);
-        let b = start(of_b).await;
-        let mut of_a = config("a", &store, 0, &[]);
-        of_a.coap = Some(own);
-        of_a.nodes.insert("b".into(), Peer { way: Way::Coap(peer), form });
-        messages_go(of_a, b, form).await;
-    }
-}
-
-#[tokio::test]
-async fn a_message_goes_over_coap_and_tcp_in_each_form() {
-    for form in Form::ALL {
-        let store = scratch(&format!("coap-tcp-{}", form.name()));
-        let peer = SocketAddr::from(([127, 0, 0, 1], free_port().await));
-        let mut of_b = config("b", &store, 0, &[]);
-        of_b.coap_tcp = Some(peer);
-        let b = start(of_b).await;
-        let mut of_a = config("a", &store, 0, &[]);
-        of_a.nodes.insert("b".into(), Peer { way: Way::CoapTcp(peer), form });
-        messages_go(of_a, b, form).await;
-    }
-}
-
-/// A node that is not there at first gets its message once it is; one that restarts is dialled
-/// again.
-#[tokio::test]
-async fn a_node_that_comes_back_is_dialled_again() {
-    let store = scratch("coap-tcp-again");
-    let peer = SocketAddr::from(([127, 0, 0, 1], free_port().await));
-    let mut of_a = config("a", &store, 0, &[]);
-    of_a.nodes.insert("b".into(), Peer { way: Way::CoapTcp(peer), form: Form::Cbor });
-    of_a.settings.routes.insert("b".into(), "b".into());
-    let a = start(of_a).await;
-    let mut ids = Vec::new();
-    for _ in 0..2 {
-        let given = a.post("/messages", r#"{"addressees":["b"],"text":"x"}"#).await;
-        ids.push(given.json()["id"].as_str().unwrap().to_owned());
-        let mut of_b = config("b", &store, 0, &[]);
-        of_b.coap_tcp = Some(peer);
-        let b = start(of_b).await;
-        let is_there = |status: &Value| status["recipients"]["b"]["stage"] == "delivered";
-        for id in &ids {
-            a.until(&format!("/outbox/{id}"), is_there).await;
-        }
-        b.end().await;
-    }
-    a.end().await;
-}
-
-/// From a to b, of any length; and to z, which b does not know.
-async fn messages_go(mut of_a: Config, b: Node, form: Form) {
-    of_a.settings.routes.insert("b".into(), "b".into());
-    of_a.settings.routes.insert("z".into(), "b".into());
-    let a = start(of_a).await;
-    // The longest text goes in blocks over UDP.
-    for text in ["Contact".to_owned(), "<".repeat(32 * 1024)] {
-        let draft = format!(r#"{{"addressees":["b"],"text":"{text}"}}"#);
-        let id = a.post("/messages", &draft).await.json()["id"].as_str().unwrap().to_owned();
-        let is_there = |status: &Value| status["recipients"]["b"]["stage"] == "delivered";
-        a.until(&format!("/outbox/{id}"), is_there).await;
-        let got = b.get(&format!("/inbox/{id}")).await.json();
-        assert!(got["text"] == *text, "{}", form.name());
-    }
-    // b knows no z, and says so.
-    let lost = a.post("/messages", r#"{"addressees":["z"],"text":"x"}"#).await;
-    let id = lost.json()["id"].as_str().unwrap().to_owned();
-    let is_lost = |status: &Value| status["recipients"]["z"]["stage"] == "failed";
-    let status = a.until(&format!("/outbox/{id}"), is_lost).await;
-    let reason = status["recipients"]["z"]["reason"].as_str().unwrap();
-    assert!(reason.contains("addressee 'z' does not exist at node 'b'"), "{reason}");
-    a.end().await;
-    b.end().await;
-}
-
 #[tokio::test]
 async fn what_was_accepted_is_there_after_a_restart() {
     let store = scratch("restart");
@@ -332,6 +249,8 @@ async fn what_is_wrong_is_refused_in_one_line() {
         ("POST", "/receipts", json, &receipt, 404, "no message 'a-9' of node 'a' is known"),
         ("GET", "/inbox/b-1", "Accept: image/png\r\n", "", 406, "accept one of application/json"),
         ("GET", "/inbox/b-1", "", "", 404, "no message 'b-1' in the inbox"),
+        ("GET", "/inbox/b-1?originator=c", "", "", 404, "no message 'b-1' in the inbox"),
+        ("DELETE", "/inbox/b-1?from=c", "", "", 400, "'from=c' is not known; originator is"),
         ("GET", "/outbox/b-1", "", "", 404, "no message 'b-1' in the outbox"),
         ("POST", "/inbox/b-1/read", json, "", 404, "no message 'b-1' in the inbox of 'a'"),
         ("GET", "/inbox?limit=0", "", "", 400, "limit: '0' is not from 1 to 1000"),
@@ -423,11 +342,11 @@ async fn a_message_that_is_gone_need_not_be_marked() {
     let client = crate::messaging::client::Client { url, timeout: 5000 * MS };
     let id = a.post("/messages", r#"{"addressees":["a"],"text":"x"}"#).await;
     let id = id.json()["id"].as_str().unwrap().to_owned();
-    assert!(client.mark_read_if_there(&id).await.unwrap());
-    client.remove(&id).await.unwrap();
-    assert!(!client.mark_read_if_there(&id).await.unwrap());
+    assert!(client.mark_read_if_there(&id, None).await.unwrap());
+    client.remove(&id, Some("a")).await.unwrap();
+    assert!(!client.mark_read_if_there(&id, None).await.unwrap());
     a.end().await;
-    assert!(client.mark_read_if_there(&id).await.is_err(), "nobody says that it is gone");
+    assert!(client.mark_read_if_there(&id, None).await.is_err(), "nobody says that it is gone");
 }
 
 #[tokio::test]
@@ -484,6 +403,41 @@ async fn subscribers_get_what_was_and_what_comes() {
     while stream.read(&mut room).await.unwrap() > 0 {}
 }
 
+/// More than the owner hands out at once, and one that comes behind them.
+#[tokio::test]
+async fn a_long_inbox_is_replayed_in_one_stream() {
+    let store = scratch("replay");
+    let mut config = config("a", &store, 0, &[]);
+    config.settings.max_messages = 1000;
+    let a = start(config).await;
+    let text = "x".repeat(16 * 1024);
+    let draft = format!(r#"{{"addressees":["a"],"text":"{text}"}}"#);
+    const COUNT: usize = 300;
+    for _ in 0..COUNT {
+        assert_eq!(a.post("/messages", &draft).await.status, 201);
+    }
+    let list = a.get("/inbox?limit=1000").await.json();
+    assert!((200..COUNT).contains(&count(&list)) && list["more"] == true, "{}", count(&list));
+    let mut stream = TcpStream::connect(a.address).await.unwrap();
+    stream.write_all(b"GET /events?after=0 HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let (mut seen, mut room) = (String::new(), vec![0; 64 * 1024]);
+    let mut is_sent = false;
+    while seen.matches("event: message").count() < COUNT + 1 {
+        if seen.matches("event: message").count() == COUNT && !is_sent {
+            is_sent = true;
+            a.post("/messages", r#"{"addressees":["a"],"text":"the last"}"#).await;
+        }
+        let count = stream.read(&mut room).await.unwrap();
+        assert!(count > 0, "the stream ends early");
+        seen = seen.replace(&text, "");
+        seen.push_str(std::str::from_utf8(&room[..count]).unwrap());
+    }
+    let ids = seen.lines().filter_map(|line| line.strip_prefix("id: "));
+    let ids: Vec<u64> = ids.map(|id| id.parse().unwrap()).collect();
+    assert!(ids.is_sorted() && ids.len() == COUNT + 1);
+    a.end().await;
+}
+
 #[test]
 fn routes_are_found_by_face_method_and_path() {
     use super::route::Does;
@@ -496,148 +450,4 @@ fn routes_are_found_by_face_method_and_path() {
         assert_eq!(find(Face::Both, &get, path), Found::Nothing, "{path}");
     }
     assert_eq!(find(Face::Peers, &get, "/inbox"), Found::Nothing);
-}
-
-/// The routes of the description are those of the service, with the same statuses' reasons.
-#[test]
-fn the_description_has_the_routes_of_the_service() {
-    let openapi: Value = serde_json::from_str(OPENAPI).unwrap();
-    let mut described = Vec::new();
-    for (path, methods) in openapi["paths"].as_object().unwrap() {
-        for (method, of) in methods.as_object().unwrap() {
-            if method == "parameters" {
-                continue;
-            }
-            described.push((method.to_uppercase(), path.clone()));
-            let wants_content = of.get("requestBody").is_some();
-            let types = of["requestBody"]["content"].as_object();
-            if let (true, Some(types)) = (wants_content, types) {
-                let types: Vec<&str> = types.keys().map(String::as_str).collect();
-                assert_eq!(types, Form::ALL.map(Form::media_type), "{path}");
-            }
-        }
-    }
-    let mut served: Vec<(String, String)> =
-        ROUTES.iter().map(|route| (route.method.to_owned(), route.path.to_owned())).collect();
-    described.sort();
-    served.sort();
-    assert_eq!(described, served);
-}
-
-/// Names and keys that a `$defs` of the JSON Schema has.
-fn defined(schema: &Value, name: &str) -> (Vec<String>, Vec<String>) {
-    let of = &schema["$defs"][name];
-    let properties = of["properties"].as_object().unwrap().keys().cloned().collect();
-    let required = of["required"].as_array().unwrap();
-    let required = required.iter().map(|name| name.as_str().unwrap().to_owned()).collect();
-    assert_eq!(of["additionalProperties"], false);
-    (properties, required)
-}
-
-#[test]
-fn the_json_schema_has_the_fields_of_the_documents() {
-    let schema: Value = serde_json::from_str(JSON_SCHEMA).unwrap();
-    for layout in [&MESSAGE, &RECEIPT] {
-        let (properties, required) = defined(&schema, layout.name);
-        let names: Vec<&str> = layout.fields.iter().map(|field| field.name).collect();
-        assert_eq!(properties, names);
-        let fields = layout.fields.iter().filter(|field| field.required);
-        assert_eq!(required, fields.map(|field| field.name).collect::<Vec<_>>());
-        for field in layout.fields {
-            let of = &schema["$defs"][layout.name]["properties"][field.name];
-            let of = match of["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
-                Some(name) if field.kind != Kind::Text => &schema["$defs"][name],
-                _ => of,
-            };
-            match field.kind {
-                Kind::Word(words) => assert_eq!(of["enum"], serde_json::json!(words)),
-                Kind::Number(max) => assert_eq!(of["maximum"], max),
-                Kind::Tokens(max) => assert_eq!(of["maxItems"], max),
-                Kind::Bytes(len) => {
-                    assert!(of["pattern"].as_str().unwrap().contains(&(2 * len).to_string()));
-                }
-                Kind::Time => assert_eq!(of["format"], "date-time"),
-                Kind::Token => assert!(of["pattern"].is_string()),
-                Kind::Pairs => assert_eq!(of["type"], "object"),
-                Kind::Text => assert_eq!(of["$ref"], "#/$defs/text"),
-            }
-        }
-    }
-    let (draft, required) = defined(&schema, "draft");
-    let fields = MESSAGE.fields.iter().map(|field| field.name);
-    let given = fields.filter(|name| !["code", "hops", "recipients"].contains(name));
-    assert_eq!(draft, given.collect::<Vec<_>>());
-    assert_eq!(required, ["addressees"]);
-}
-
-/// Lines of a rule of the CDDL: key, whether it may be left out, and the field's name behind `;`.
-fn rules(layout: &Layout) -> Vec<(u64, bool, String, String)> {
-    let begin = format!("{} = {{\n", layout.name);
-    let body = CDDL.split_once(&begin).unwrap().1.split_once("\n}").unwrap().0;
-    let rule = |line: &str| {
-        let (rule, name) = line.split_once(';').unwrap();
-        let rule = rule.trim().trim_end_matches(',');
-        let is_optional = rule.starts_with('?') && !name.contains("between nodes");
-        let (key, of) = rule.trim_start_matches("? ").split_once(": ").unwrap();
-        let name = name.trim().trim_end_matches(", between nodes");
-        (key.parse().unwrap(), is_optional, of.to_owned(), name.to_owned())
-    };
-    body.lines().map(rule).collect()
-}
-
-#[test]
-fn the_cddl_has_the_fields_of_the_documents() {
-    for layout in [&MESSAGE, &RECEIPT] {
-        let rules = rules(layout);
-        assert_eq!(rules.len(), layout.fields.len());
-        for ((key, is_optional, of, name), field) in rules.iter().zip(layout.fields) {
-            assert_eq!((*key, name.as_str()), (field.key, field.name));
-            assert_eq!(*is_optional, !field.required, "{name}");
-            match field.kind {
-                Kind::Tokens(max) => assert!(of.contains(&format!("*{max} name")), "{name}"),
-                Kind::Number(max) => assert_eq!(*of, format!("1..{max}")),
-                Kind::Time => assert_eq!(of, "time-ms"),
-                Kind::Token => assert_eq!(of, "name"),
-                Kind::Text => assert_eq!(of, "text"),
-                Kind::Pairs => assert!(of.contains("name => text"), "{of}"),
-                Kind::Bytes(len) => {
-                    assert!(CDDL.contains(&format!("{of} = bstr .size {len}\n")), "{of}");
-                }
-                Kind::Word(words) => {
-                    let words: Vec<String> = (0..)
-                        .zip(words)
-                        .map(|(at, word): (i32, _)| format!("{word}: {at}"))
-                        .collect();
-                    assert!(CDDL.contains(&format!("{of} = &({})", words.join(", "))), "{of}");
-                }
-            }
-        }
-    }
-}
-
-/// The XML Schema is what EXI is made by, so each field that it lacks cannot be said in EXI; here
-/// are its order and its bounds.
-#[test]
-fn the_xml_schema_has_the_fields_of_the_documents() {
-    for layout in [&MESSAGE, &RECEIPT] {
-        let begin = format!("<xs:element name=\"{}\">", layout.name);
-        let part = SCHEMA.split_once(&begin).unwrap().1.split_once("</xs:sequence>").unwrap().0;
-        let elements: Vec<&str> = part
-            .lines()
-            .filter_map(|line| line.split_once("<xs:element "))
-            .map(|(_, of)| of)
-            .collect();
-        assert_eq!(elements.len(), layout.fields.len());
-        for (element, field) in elements.iter().zip(layout.fields) {
-            assert!(element.starts_with(&format!("name=\"{}\"", field.element)), "{element}");
-            if let Kind::Tokens(max) = field.kind {
-                assert!(element.contains(&format!("maxOccurs=\"{max}\"")), "{element}");
-            }
-            if let Kind::Word(words) = field.kind {
-                for word in words {
-                    assert!(SCHEMA.contains(&format!("<xs:enumeration value=\"{word}\"/>")));
-                }
-            }
-        }
-    }
 }

@@ -478,3 +478,27 @@ fn a_callers_block_options_say_how_large_blocks_are() {
     assert_eq!(datagram.message.options.first(option::BLOCK2), None);
     assert_eq!(datagram.message.payload.len(), 64);
 }
+
+/// One that is lost keeps no other waiting, and its number is the caller's: parts of other
+/// requests have numbers of their own.
+#[test]
+fn a_request_without_a_pace_that_is_lost_holds_up_nothing() {
+    let mut pair = Pair::new(0, 0, |_, _| Some(Content::new(Code::CHANGED)));
+    pair.loss = 16;
+    for request in 1..=3 {
+        pair.input(0, Input::Unpaced { request, peer: SERVER, content: post(1000) });
+    }
+    pair.loss = 0;
+    pair.request(7, post(3000));
+    pair.input(0, Input::Unpaced { request: 8, peer: SERVER, content: post(10) });
+    pair.run(Duration::from_secs(2));
+    let numbers = |pair: &Pair| -> BTreeSet<u64> {
+        pair.responses().into_iter().map(|(request, ..)| request).collect()
+    };
+    assert_eq!(numbers(&pair), [7, 8].into());
+    // A body that goes in blocks waits as any other.
+    pair.input(0, Input::Unpaced { request: 9, peer: SERVER, content: post(3000) });
+    pair.run(Duration::from_secs(20));
+    assert_eq!(numbers(&pair), [7, 8, 9].into());
+    assert_eq!(pair.requests.len(), 3);
+}

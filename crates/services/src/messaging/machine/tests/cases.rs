@@ -1,146 +1,13 @@
-use std::collections::BTreeMap;
+//! Messages and receipts on their way.
+
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::super::*;
-use super::{MS, S, draft, settings};
-use crate::messaging::message::{Delivery, MAX_HOPS, Message, Precedence, Wanted};
+use super::node::{Node, START, message, receipt, returning, transfer, which, with_routes};
+use super::{S, draft};
+use crate::messaging::message::{Delivery, MAX_HOPS, Message, Wanted};
 use crate::messaging::receipt::{Outcome, Receipt};
-use crate::messaging::{Draft, Keys, Reason, Returning, Transfer};
-
-const START: Duration = Duration::from_secs(1_773_468_000);
-
-/// A node whose disk writes at once.
-struct Node {
-    machine: Machine,
-    now: Duration,
-    answers: Vec<Result<Reply, Refusal>>,
-    sent: Vec<(u64, String, Parcel)>,
-    changes: Vec<Change>,
-    events: Vec<Event>,
-}
-
-impl Node {
-    fn new(settings: Settings) -> Self {
-        let machine = Machine::new(settings);
-        let (answers, sent, changes, events) = (vec![], vec![], vec![], vec![]);
-        Self { machine, now: START, answers, sent, changes, events }
-    }
-
-    fn of(node: &str, routes: &[(&str, &str)]) -> Self {
-        Self::new(with_routes(node, routes))
-    }
-
-    fn input(&mut self, input: Input) {
-        self.machine.handle_input(self.now, input);
-        while let Some(output) = self.machine.poll_output() {
-            match output {
-                Output::Answer { answer, .. } => self.answers.push(answer),
-                Output::Send { attempt, peer, parcel, .. } => {
-                    self.sent.push((attempt, peer.to_string(), parcel));
-                }
-                Output::Persist { ticket, changes } => {
-                    self.changes.extend(changes);
-                    self.machine.handle_input(self.now, Input::Persisted { ticket });
-                }
-                Output::Event(event) => self.events.push(event),
-                Output::WakeAt(_) => {}
-            }
-        }
-    }
-
-    fn submit(&mut self, draft: Draft) -> Result<Reply, Refusal> {
-        self.input(Input::Submit { token: 0, draft: draft.into() });
-        self.answers.pop().unwrap()
-    }
-
-    fn accept(&mut self, draft: Draft) -> Arc<str> {
-        match self.submit(draft) {
-            Ok(Reply::Accepted { id, is_new: true }) => id,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn receive(&mut self, transfer: Transfer) -> Result<Reply, Refusal> {
-        self.input(Input::Transfer { token: 0, transfer });
-        self.answers.pop().unwrap()
-    }
-
-    fn receipt(&mut self, returning: Returning) -> Result<Reply, Refusal> {
-        self.input(Input::Receipt { token: 0, returning });
-        self.answers.pop().unwrap()
-    }
-
-    fn end(&mut self, attempt: u64, outcome: Sent) {
-        self.input(Input::Sent { attempt, outcome });
-    }
-
-    fn at(&mut self, now: Duration) {
-        self.now = now;
-        self.input(Input::Wake);
-    }
-
-    fn stage(&self, id: &str, node: &str) -> Stage {
-        self.machine.find_outgoing(id).unwrap().recipients[node].stage
-    }
-
-    /// Texts of the messages that were sent since the last call, in order.
-    fn texts(&mut self) -> Vec<String> {
-        let sent = std::mem::take(&mut self.sent);
-        let text = |parcel: Parcel| match parcel {
-            Parcel::Message(transfer) => transfer.message.text.clone(),
-            Parcel::Receipt(returning) => format!("receipt of {}", returning.receipt.message),
-        };
-        sent.into_iter().map(|(_, _, parcel)| text(parcel)).collect()
-    }
-}
-
-fn with_routes(node: &str, routes: &[(&str, &str)]) -> Settings {
-    let routes = routes.iter().map(|(to, next)| (Arc::from(*to), Arc::from(*next)));
-    let groups = [("platoon".to_owned(), vec!["a".into(), "b".into(), "c".into()])];
-    Settings { routes: routes.collect(), groups: groups.into(), ..settings(node) }
-}
-
-fn message(text: &str) -> Message {
-    Message {
-        id: "a-1".into(),
-        precedence: Precedence::Routine,
-        originator: "a".into(),
-        addressees: vec!["b".to_owned()],
-        time: START,
-        validity: 600 * S,
-        references: vec![],
-        kind: "free-text".to_owned(),
-        delivery: Delivery::Reliable,
-        receipt: Wanted::Delivered,
-        text: text.to_owned(),
-        extensions: vec![],
-        code: None,
-    }
-}
-
-fn transfer(message: Message, hops: &[&str], recipients: &[&str]) -> Transfer {
-    let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    Transfer { message: Arc::new(message), hops: list(hops), recipients: list(recipients) }
-}
-
-fn receipt(id: &str, addressee: &str, outcome: Outcome) -> Receipt {
-    Receipt {
-        message: id.into(),
-        originator: "a".into(),
-        addressee: addressee.into(),
-        outcome,
-        time: START,
-        reporter: addressee.into(),
-        reason: None,
-        precedence: Precedence::Routine,
-        code: None,
-    }
-}
-
-fn returning(receipt: Receipt) -> Returning {
-    Returning { receipt: Arc::new(receipt), hops: vec![] }
-}
+use crate::messaging::{Draft, Reason, Transfer};
 
 #[test]
 fn nothing_is_answered_sent_or_announced_before_the_disk_has_it() {
@@ -184,52 +51,6 @@ fn a_message_goes_to_its_recipient_and_the_answer_is_the_receipt() {
     assert_eq!(a.stage(&id, "b"), Stage::Waiting);
     a.end(attempt, Sent::Taken);
     assert_eq!(a.stage(&id, "b"), Stage::Delivered);
-}
-
-#[test]
-fn more_urgent_messages_go_first() {
-    let mut a = Node::of("a", &[("b", "b")]);
-    let text =
-        |text: &str, precedence| Draft { text: text.to_owned(), precedence, ..draft(&["b"]) };
-    a.accept(text("probe", Precedence::Routine));
-    let (attempt, ..) = a.sent[0];
-    a.end(attempt, Sent::Failed("no answer".into()));
-    a.sent.clear();
-    for (name, precedence) in [
-        ("r1", Precedence::Routine),
-        ("p", Precedence::Priority),
-        ("f", Precedence::Flash),
-        ("r2", Precedence::Routine),
-        ("i", Precedence::Immediate),
-    ] {
-        a.accept(text(name, precedence));
-    }
-    assert_eq!(a.texts(), [""; 0], "the node does not answer");
-    a.at(START + S);
-    // One request finds out whether the node answers again; then as many as the window has.
-    let (attempt, ..) = a.sent[0];
-    assert_eq!(a.texts(), ["f"]);
-    a.end(attempt, Sent::Taken);
-    assert_eq!(a.texts(), ["i", "p", "probe", "r1"]);
-}
-
-#[test]
-fn pauses_between_attempts_double_up_to_a_bound() {
-    let mut a = Node::of("a", &[("b", "b")]);
-    a.accept(draft(&["b"]));
-    let mut pauses = Vec::new();
-    for _ in 0..7 {
-        let (attempt, ..) = a.sent.pop().unwrap();
-        let failed = a.now;
-        a.end(attempt, Sent::Failed("no answer".into()));
-        while a.sent.is_empty() {
-            a.at(a.now + 10 * MS);
-        }
-        pauses.push((a.now - failed).as_secs_f64());
-    }
-    for (pause, longest) in pauses.iter().zip([1.0, 2.0, 4.0, 8.0, 8.0, 8.0, 8.0]) {
-        assert!((longest * 0.49..=longest + 0.02).contains(pause), "{pauses:?}");
-    }
 }
 
 #[test]
@@ -374,6 +195,8 @@ fn refusals_on_the_way_reach_the_originator_as_failures() {
     assert_eq!(b.machine.sizes().outbox, 0, "nothing is kept of what is over");
     let mut a = Node::of("a", &[("b", "b"), ("c", "b")]);
     let id = a.accept(Draft { id: Some("a-1".into()), ..draft(&["c"]) });
+    let (attempt, ..) = a.sent.pop().unwrap();
+    a.end(attempt, Sent::Taken);
     a.receipt(returning).unwrap();
     assert_eq!(a.stage(&id, "c"), Stage::Failed);
     let reason = a.machine.find_outgoing(&id).unwrap().recipients["c"].reason.clone();
@@ -392,8 +215,21 @@ fn receipts_of_unknown_messages_are_refused() {
     let elsewhere = Receipt { originator: "z".into(), ..receipt("z-1", "b", Outcome::Read) };
     assert_eq!(a.receipt(returning(elsewhere)).unwrap_err().reason, Reason::Unknown);
     let old = Receipt { time: START - 90_000 * S, ..receipt(&id, "b", Outcome::Read) };
+    // Of what was read it is said for longer.
+    a.receipt(returning(old.clone())).unwrap();
+    assert_eq!(a.stage(&id, "b"), Stage::Read);
+    let id = a.accept(draft(&["b"]));
+    let old = Receipt { message: id.clone(), outcome: Outcome::Delivered, ..old };
     assert_eq!(a.receipt(returning(old)).unwrap_err().reason, Reason::Expired);
     assert_eq!(a.stage(&id, "b"), Stage::Waiting);
+    // A clock that is behind is set some time.
+    let time = START + 3601 * S;
+    let early = Receipt { time, ..receipt(&id, "b", Outcome::Delivered) };
+    let refusal = a.receipt(returning(early.clone())).unwrap_err();
+    assert_eq!((refusal.reason, refusal.status()), (Reason::Early, 503));
+    a.at(START + S);
+    a.receipt(returning(early)).unwrap();
+    assert_eq!(a.stage(&id, "b"), Stage::Delivered);
 }
 
 #[test]
@@ -402,12 +238,12 @@ fn a_message_that_is_read_is_reported_as_read_once() {
     let wanted = Message { receipt: Wanted::Read, ..message("x") };
     b.receive(transfer(wanted, &[], &[])).unwrap();
     for _ in 0..2 {
-        b.input(Input::MarkRead { token: 0, id: "a-1".into() });
+        b.input(Input::MarkRead { token: 0, which: which("a-1") });
         assert_eq!(b.answers.pop(), Some(Ok(Reply::Done)));
     }
     let (_, _, Parcel::Receipt(read)) = b.sent.pop().unwrap() else { panic!() };
     assert!(b.sent.is_empty() && read.receipt.outcome == Outcome::Read);
-    b.input(Input::MarkRead { token: 0, id: "a-2".into() });
+    b.input(Input::MarkRead { token: 0, which: which("a-2") });
     assert_eq!(b.answers.pop().unwrap().unwrap_err().line, "no message 'a-2' in the inbox of 'b'");
     let mut a = Node::of("a", &[("b", "b")]);
     a.accept(Draft { id: Some("a-1".into()), receipt: Some(Wanted::Read), ..draft(&["b"]) });
@@ -416,249 +252,6 @@ fn a_message_that_is_read_is_reported_as_read_once() {
     // What comes late takes nothing back.
     a.receipt(returning(receipt("a-1", "b", Outcome::Delivered))).unwrap();
     assert_eq!(a.stage("a-1", "b"), Stage::Read);
-}
-
-#[test]
-fn best_effort_is_tried_once() {
-    let mut a = Node::of("a", &[("b", "b")]);
-    let id = a.accept(Draft { delivery: Delivery::BestEffort, ..draft(&["b"]) });
-    let (attempt, ..) = a.sent.pop().unwrap();
-    a.end(attempt, Sent::Failed("no answer".into()));
-    assert_eq!(a.stage(&id, "b"), Stage::Failed);
-    a.at(START + 100 * S);
-    assert!(a.sent.is_empty());
-}
-
-#[test]
-fn one_id_is_of_one_message() {
-    let mut a = Node::of("a", &[("b", "b")]);
-    let named = Draft { id: Some("a-1".into()), ..draft(&["b"]) };
-    a.accept(named.clone());
-    let again = a.submit(named.clone());
-    assert_eq!(again, Ok(Reply::Accepted { id: "a-1".into(), is_new: false }));
-    let other = Draft { text: "another".into(), ..named };
-    assert_eq!(a.submit(other).unwrap_err().status(), 409);
-    let mut b = Node::of("b", &[("a", "a")]);
-    b.receive(transfer(message("x"), &[], &[])).unwrap();
-    let refusal = b.receive(transfer(message("y"), &[], &[])).unwrap_err();
-    assert_eq!(refusal.reason, Reason::Conflict);
-    // Ids that the node makes differ, also within a millisecond.
-    let ids: std::collections::BTreeSet<_> = (0..100).map(|_| a.accept(draft(&["b"]))).collect();
-    assert_eq!(ids.len(), 100);
-}
-
-fn keyed(node: &str, routes: &[(&str, &str)], keys: &[&str]) -> Settings {
-    let keys = keys.iter().map(|name| ((*name).to_owned(), format!("key of {name} 0123456789")));
-    let keys = Keys::new(keys.map(|(name, key)| (name, key.into_bytes()))).unwrap();
-    Settings { keys, ..with_routes(node, routes) }
-}
-
-#[test]
-fn forged_originators_are_refused() {
-    let mut a = Node::new(keyed("a", &[("b", "b")], &["a", "b"]));
-    let refusal = a.submit(Draft { originator: Some("b".into()), ..draft(&["b"]) }).unwrap_err();
-    assert_eq!((refusal.reason, refusal.status()), (Reason::Forged, 403));
-    a.accept(draft(&["b"]));
-    let (_, _, Parcel::Message(good)) = a.sent.pop().unwrap() else { panic!() };
-    let mut b = Node::new(keyed("b", &[("a", "a")], &["a", "b"]));
-    let changed = |change: fn(&mut Message)| {
-        let mut message = (*good.message).clone();
-        change(&mut message);
-        Transfer { message: Arc::new(message), ..good.clone() }
-    };
-    let changes: [fn(&mut Message); 7] = [
-        |message| message.text.push('!'),
-        |message| message.addressees.push("c".into()),
-        |message| message.precedence = Precedence::Flash,
-        |message| message.validity = S,
-        |message| message.code = None,
-        |message| message.code = Some(vec![0; 16]),
-        |message| message.originator = "c".into(),
-    ];
-    for change in changes {
-        let refusal = b.receive(changed(change)).unwrap_err();
-        assert_eq!(refusal.reason, Reason::Forged, "{refusal}");
-    }
-    b.receive(good).unwrap();
-}
-
-#[test]
-fn forged_receipts_are_refused() {
-    let mut a = Node::new(keyed("a", &[("b", "b"), ("c", "b")], &["a", "b", "c"]));
-    let id = a.accept(draft(&["b"]));
-    let bare = receipt(&id, "b", Outcome::Delivered);
-    assert_eq!(a.receipt(returning(bare.clone())).unwrap_err().reason, Reason::Forged);
-    let keys = keyed("c", &[], &["c"]).keys;
-    let by_other = Receipt {
-        code: keys.sign_receipt(&Receipt { reporter: "c".into(), ..bare.clone() }),
-        ..bare.clone()
-    };
-    assert_eq!(a.receipt(returning(by_other)).unwrap_err().reason, Reason::Forged);
-    let keys = keyed("b", &[], &["b"]).keys;
-    let good = Receipt { code: keys.sign_receipt(&bare), ..bare };
-    a.receipt(returning(good)).unwrap();
-    assert_eq!(a.stage(&id, "b"), Stage::Delivered);
-}
-
-#[test]
-fn full_boxes_refuse_and_what_is_done_makes_room() {
-    let mut a = Node::new(Settings { max_messages: 3, ..with_routes("a", &[("b", "b")]) });
-    for _ in 0..3 {
-        a.accept(draft(&["b"]));
-    }
-    let refusal = a.submit(draft(&["b"])).unwrap_err();
-    assert_eq!((refusal.reason, refusal.status()), (Reason::Full, 503));
-    assert!(refusal.line.contains("the outbox of node 'a' has all 3 messages"), "{refusal}");
-    let (attempt, ..) = a.sent[0];
-    a.end(attempt, Sent::Taken);
-    a.accept(draft(&["b"]));
-    let mut b = Node::new(Settings { max_messages: 2, ..with_routes("b", &[("a", "a")]) });
-    let named = |id: &str| transfer(Message { id: id.into(), ..message("x") }, &[], &[]);
-    b.receive(named("1")).unwrap();
-    b.receive(named("2")).unwrap();
-    assert_eq!(b.receive(named("3")).unwrap_err().reason, Reason::Full);
-    b.input(Input::MarkRead { token: 0, id: "1".into() });
-    b.receive(named("3")).unwrap();
-    assert!(b.machine.find_arrived("1").is_none());
-    // What made room is known all the same.
-    b.receive(named("1")).unwrap();
-    assert_eq!(b.machine.inbox(0).count(), 2);
-    b.at(START + 700 * S);
-    assert_eq!(b.receive(named("1")).unwrap_err().reason, Reason::Expired);
-}
-
-#[test]
-fn a_node_that_is_restored_is_the_one_that_was_killed() {
-    let mut a = Node::of("a", &[("b", "b"), ("c", "b")]);
-    a.accept(draft(&["b", "a"]));
-    a.accept(draft(&["c"]));
-    let (attempt, ..) = a.sent[1];
-    a.end(attempt, Sent::Taken);
-    let other = Message { originator: "c".into(), id: "c-1".into(), ..message("x") };
-    a.receive(transfer(other, &["b"], &[])).unwrap();
-    let mut again = Node::of("a", &[("b", "b"), ("c", "b")]);
-    again.machine.restore(START + S, a.changes.clone());
-    again.at(START + S);
-    let stages = |node: &Node| -> Vec<(String, BTreeMap<Arc<str>, Progress>)> {
-        let entries = node.machine.outbox(0);
-        entries.map(|entry| (entry.message.id.to_string(), entry.recipients.clone())).collect()
-    };
-    assert_eq!(stages(&a), stages(&again));
-    let inbox = |node: &Node| node.machine.inbox(0).cloned().collect::<Vec<_>>();
-    assert_eq!(inbox(&a), inbox(&again));
-    assert_eq!(a.machine.sizes().receipts, again.machine.sizes().receipts);
-    assert_eq!(again.sent.len(), 2, "the message to b and the receipt to c are sent again");
-    let ids = |node: &mut Node| node.accept(draft(&["b"]));
-    let old: Vec<String> = stages(&a).into_iter().map(|(id, _)| id).collect();
-    assert!(!old.contains(&ids(&mut again).to_string()));
-}
-
-#[test]
-fn a_message_taken_out_of_the_inbox_does_not_come_again() {
-    let mut b = Node::of("b", &[("a", "a")]);
-    b.receive(transfer(message("x"), &[], &[])).unwrap();
-    b.input(Input::Remove { token: 0, id: "a-1".into() });
-    assert_eq!(b.answers.pop(), Some(Ok(Reply::Done)));
-    b.receive(transfer(message("x"), &[], &[])).unwrap();
-    assert_eq!((b.machine.inbox(0).count(), b.events.len()), (0, 1));
-    b.input(Input::Remove { token: 0, id: "a-1".into() });
-    assert_eq!(b.answers.pop().unwrap().unwrap_err().reason, Reason::Unknown);
-}
-
-#[test]
-fn what_a_node_does_not_take_holds_up_nothing_else() {
-    let mut a = Node::of("a", &[("b", "b")]);
-    let named =
-        |text: &str, precedence| Draft { text: text.to_owned(), precedence, ..draft(&["b"]) };
-    a.accept(named("first", Precedence::Flash));
-    let mut times = Vec::new();
-    for _ in 0..4 {
-        let (attempt, ..) = a.sent[0];
-        times.push((a.now - START).as_secs_f64());
-        a.end(attempt, Sent::NotNow("no room".into()));
-        a.sent.clear();
-        // It waits, however urgent; another goes at once, though the window is one now.
-        let other = a.accept(named("other", Precedence::Routine));
-        let (attempt, ..) = a.sent[0];
-        assert_eq!(a.texts(), ["other"]);
-        a.end(attempt, Sent::Taken);
-        assert_eq!(a.stage(&other, "b"), Stage::Delivered);
-        while a.sent.is_empty() {
-            a.at(a.now + 10 * MS);
-        }
-        assert_eq!(a.sent.len(), 1);
-    }
-    let pauses = times.windows(2).map(|two| two[1] - two[0]);
-    for (pause, longest) in pauses.zip([1.0, 2.0, 4.0]) {
-        assert!((longest * 0.49..=longest + 0.02).contains(&pause), "{times:?}");
-    }
-}
-
-#[test]
-fn a_node_that_takes_nothing_at_all_is_left_alone() {
-    let mut a = Node::of("a", &[("b", "b")]);
-    for _ in 0..100 {
-        a.accept(draft(&["b"]));
-    }
-    let mut count = 0;
-    while let Some((attempt, ..)) = a.sent.pop() {
-        count += 1;
-        a.end(attempt, Sent::NotNow("no room".into()));
-    }
-    assert!((32..40).contains(&count), "{count} requests to a node without room");
-    assert_eq!(a.machine.sizes().waiting, 100);
-    a.at(START + S);
-    let (attempt, ..) = a.sent[0];
-    assert_eq!(a.sent.len(), 1);
-    a.sent.clear();
-    a.end(attempt, Sent::Taken);
-    assert_eq!(a.sent.len(), 4, "the window is open again");
-}
-
-#[test]
-fn a_relay_without_room_refuses_only_itself() {
-    let routes = [("a", "a"), ("b2", "b2")];
-    let mut b = Node::new(Settings { max_messages: 1, ..with_routes("b", &routes) });
-    let other = Message { id: "a-0".into(), ..message("y") };
-    b.receive(transfer(other, &[], &[])).unwrap();
-    let mut a = Node::of("a", &[("b", "b"), ("b2", "b")]);
-    let id = a.accept(draft(&["b", "b2"]));
-    let (attempt, _, Parcel::Message(both)) = a.sent.pop().unwrap() else { panic!() };
-    let refusal = b.receive(both).unwrap_err();
-    assert_eq!(refusal.reason, Reason::Full);
-    let (_, peer, Parcel::Message(onward)) = b.sent.pop().unwrap() else { panic!() };
-    assert_eq!((peer.as_str(), &*onward.message.id), ("b2", &*id));
-    // The node before tries the parts in turn.
-    a.end(attempt, Sent::NotNow(refusal.line));
-    let mut parts = Vec::new();
-    for outcome in [Sent::NotNow("no room".into()), Sent::NotNow("no room".into()), Sent::Taken] {
-        while a.sent.is_empty() {
-            a.at(a.now + 10 * MS);
-        }
-        let (attempt, _, Parcel::Message(part)) = a.sent.pop().unwrap() else { panic!() };
-        parts.push(part.recipients.join(" "));
-        a.end(attempt, outcome);
-    }
-    assert_eq!(parts, ["b2", "", "b2"], "nobody named is the node alone");
-    assert_eq!((a.stage(&id, "b2"), a.stage(&id, "b")), (Stage::Forwarded, Stage::Waiting));
-}
-
-#[test]
-fn a_long_message_has_the_time_that_it_needs() {
-    let mut a = Machine::new(with_routes("a", &[("b", "b")]));
-    let text = "x".repeat(32 * 1024);
-    let draft = Box::new(Draft { text, validity: Some(1000 * S), ..draft(&["b"]) });
-    a.handle_input(START, Input::Submit { token: 1, draft });
-    a.handle_input(START, Input::Persisted { ticket: 1 });
-    let outputs = std::iter::from_fn(|| a.poll_output());
-    let times: Vec<Duration> = outputs
-        .filter_map(|output| match output {
-            Output::Send { within, .. } => Some(within),
-            _ => None,
-        })
-        .collect();
-    // At 4.8 kbit/s its bytes alone take 55 s.
-    assert_eq!(times, [(3 + 256) * S]);
 }
 
 #[test]
@@ -678,91 +271,4 @@ fn recipients_that_come_meanwhile_are_sent_to_after_a_refusal() {
         });
         assert_eq!(onward.as_deref(), Some("b3"));
     }
-}
-
-#[test]
-fn an_id_is_of_its_originator_and_of_one_message_also_when_that_is_gone() {
-    let mut b = Node::of("b", &[("a", "a"), ("c", "c")]);
-    b.receive(transfer(message("x"), &[], &[])).unwrap();
-    let of_c = Message { originator: "c".into(), ..message("of c") };
-    b.receive(transfer(of_c, &[], &[])).unwrap();
-    let texts = |node: &Node| -> Vec<String> {
-        node.machine.inbox(0).map(|entry| entry.message.text.clone()).collect()
-    };
-    assert_eq!(texts(&b), ["x", "of c"], "another's id keeps nobody from delivering");
-    // A client reaches both.
-    for _ in 0..2 {
-        b.input(Input::MarkRead { token: 0, id: "a-1".into() });
-    }
-    assert!(b.machine.inbox(0).all(|entry| entry.read.is_some()));
-    for _ in 0..2 {
-        b.input(Input::Remove { token: 0, id: "a-1".into() });
-    }
-    assert_eq!(texts(&b), [""; 0]);
-    b.receive(transfer(message("x"), &[], &[])).unwrap();
-    let refusal = b.receive(transfer(message("another"), &[], &[])).unwrap_err();
-    assert_eq!((refusal.reason, refusal.status()), (Reason::Conflict, 409));
-    assert_eq!(texts(&b), [""; 0]);
-}
-
-#[test]
-fn numbers_and_ids_are_not_given_again_after_a_restart() {
-    let mut b = Node::of("b", &[("a", "a")]);
-    b.receive(transfer(message("x"), &[], &[])).unwrap();
-    let id = b.accept(draft(&["a"]));
-    let last = b.machine.find_outgoing(&id).unwrap().number;
-    // The disk has what was given away, and none of the messages any more.
-    let given = |change: &&Change| matches!(change, Change::Given { .. });
-    let kept: Vec<Change> = b.changes.iter().filter(given).cloned().collect();
-    let mut again = Node::of("b", &[("a", "a")]);
-    again.machine.restore(START, kept);
-    again.receive(transfer(message("x"), &[], &[])).unwrap();
-    let number = again.machine.find_arrived("a-1").unwrap().number;
-    assert!(number > last, "{number} after {last}");
-    assert_ne!(again.accept(draft(&["a"])), id);
-}
-
-#[test]
-fn receipts_beyond_what_there_is_room_for_are_refused_and_not_dropped() {
-    let mut t = Node::of("t", &[("a", "a"), ("c", "c")]);
-    let mut count = 0;
-    let refusal = loop {
-        let one = receipt(&format!("a-{count}"), "b", Outcome::Delivered);
-        match t.receipt(returning(one)) {
-            Ok(_) => count += 1,
-            Err(refusal) => break refusal,
-        }
-        assert!(count < 100_000);
-    };
-    assert_eq!((refusal.reason, refusal.status()), (Reason::Full, 503));
-    assert_eq!(t.machine.sizes().receipts, count);
-    // Others have room all the same.
-    let of_c = Receipt { originator: "c".into(), ..receipt("c-1", "b", Outcome::Delivered) };
-    t.receipt(returning(of_c)).unwrap();
-    let (attempt, ..) = t.sent[0];
-    t.end(attempt, Sent::Taken);
-    t.receipt(returning(receipt("a-x", "b", Outcome::Delivered))).unwrap();
-}
-
-#[test]
-fn a_message_for_many_who_are_unknown_makes_few_receipts() {
-    let mut t = Node::of("t", &[("a", "a")]);
-    let names: Vec<String> = (0..500).map(|at| format!("z{at}")).collect();
-    let mut recipients: Vec<&str> = names.iter().map(String::as_str).collect();
-    recipients.push("t");
-    for _ in 0..2 {
-        t.receive(transfer(message("x"), &[], &recipients)).unwrap();
-        assert_eq!(t.machine.sizes().receipts, 16);
-    }
-}
-
-#[test]
-fn clients_see_nothing_that_the_disk_does_not_have() {
-    let mut b = Machine::new(with_routes("b", &[("a", "a")]));
-    let count = |machine: &Machine| machine.inbox(0).count();
-    let transfer = transfer(message("x"), &[], &[]);
-    b.handle_input(START, Input::Transfer { token: 1, transfer });
-    assert_eq!((count(&b), b.find_arrived("a-1").is_some(), b.last_announced()), (0, false, 0));
-    b.handle_input(START, Input::Persisted { ticket: 1 });
-    assert_eq!((count(&b), b.find_arrived("a-1").is_some(), b.last_announced()), (1, true, 1));
 }

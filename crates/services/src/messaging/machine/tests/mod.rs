@@ -1,5 +1,9 @@
+mod boxes;
 mod cases;
+mod keys;
 mod network;
+mod node;
+mod peers;
 
 use std::time::Duration;
 

@@ -17,9 +17,10 @@ use tokio::task::JoinSet;
 
 use super::super::owner::Handle;
 use super::super::{ACCEPT_PAUSE, Addresses, MAX_CONNECTIONS, MAX_OF_ADDRESS, ended};
-use super::{Call, LONG_BYTES, MAX_CALLS, answer, outcome, posted};
+use super::{Call, LONG_BYTES, Lost, MAX_CALLS, Time, Told, answer, lost, outcome, posted};
 use crate::messaging::forms::Form;
 use crate::messaging::machine::Sent;
+use crate::messaging::message::Precedence;
 
 /// How long a connection is kept that nothing goes over; as of those of HTTP.
 const IDLE_LIFE: Duration = Duration::from_secs(30);
@@ -45,24 +46,25 @@ impl Streams {
         peer: SocketAddr,
         path: &str,
         (form, bytes): (Form, Bytes),
-        within: Duration,
+        time: Time,
     ) -> Sent {
         let is_long = bytes.len() > LONG_BYTES;
-        let until = Instant::now() + within;
+        let until = Instant::now() + time.within;
         // A connection may end just as it is given something.
         for _ in 0..2 {
             let (tell, answer) = oneshot::channel();
             let content = posted(path, form, bytes.clone());
             let within = until.saturating_duration_since(Instant::now());
-            let call = Call { peer, content, is_confirmable: true, within, tell };
+            let time = Time { within, ..time };
+            let precedence = Precedence::Routine;
+            let call = Call { peer, content, is_confirmable: true, precedence, time, tell };
             if self.way(peer).send(call).await.is_err() {
                 continue;
             }
             match answer.await {
                 Ok(Ok(content)) => return outcome(node, &content),
                 // Something long took too long, which says nothing of the node.
-                Ok(Err(line)) if is_long => return Sent::NotNow(line),
-                Ok(Err(line)) => return Sent::Failed(line),
+                Ok(Err(lost)) => return lost.judged(!is_long && !time.is_cut),
                 Err(_) => {}
             }
         }
@@ -85,24 +87,48 @@ impl Streams {
 /// Connects to a node with the first call, and serves calls until the connection ends.
 async fn dial(peer: SocketAddr, mut calls: mpsc::Receiver<Call>) {
     let Some(first) = calls.recv().await else { return };
-    let connected = tokio::time::timeout(first.within, TcpStream::connect(peer)).await;
-    let why = match connected {
-        Ok(Ok(stream)) => match Link::new(stream, IDLE_LIFE) {
-            Ok(mut link) => {
-                link.call(first);
-                link.run(None, Some(calls)).await;
-                return;
+    let until = |call: &Call| Instant::now() + call.time.within;
+    // bound: as many as the machine has requests at once to one node.
+    let mut held = vec![(until(&first), first)];
+    let mut connecting = std::pin::pin!(TcpStream::connect(peer));
+    let why = loop {
+        let Some(due) = held.iter().map(|(until, _)| *until).min() else {
+            // Whoever comes next dials anew.
+            return;
+        };
+        tokio::select! {
+            connected = connecting.as_mut() => match connected.map(|it| Link::new(it, IDLE_LIFE)) {
+                Ok(Ok(mut link)) => {
+                    for (until, mut call) in held {
+                        call.time.within = until.saturating_duration_since(Instant::now());
+                        link.call(call);
+                    }
+                    return link.run(None, Some(calls)).await;
+                }
+                Ok(Err(line)) => break line,
+                Err(error) => break format!("cannot connect to {peer}: {error}"),
+            },
+            Some(call) = calls.recv() => held.push((until(&call), call)),
+            () = tokio::time::sleep_until(due.into()) => {
+                let now = Instant::now();
+                let whole = held.iter().find(|(until, call)| *until <= now && !call.time.is_cut);
+                if let Some((_, call)) = whole {
+                    break format!("no connection within {} ms", call.time.within.as_millis());
+                }
+                // Others have more time.
+                for (_, call) in held.extract_if(.., |(until, _)| *until <= now) {
+                    let _ = call.tell.send(Err(Lost::Late));
+                }
             }
-            Err(line) => line,
-        },
-        Ok(Err(error)) => format!("cannot connect to {peer}: {error}"),
-        Err(_) => format!("no connection within {} ms", first.within.as_millis()),
+        }
     };
-    let _ = first.tell.send(Err(why.clone()));
-    // Others that waited for the same connection.
     calls.close();
+    for (_, call) in held {
+        let _ = call.tell.send(Err(Lost::Broken(why.clone())));
+    }
+    // Others that waited for the same connection.
     while let Some(call) = calls.recv().await {
-        let _ = call.tell.send(Err(why.clone()));
+        let _ = call.tell.send(Err(Lost::Broken(why.clone())));
     }
 }
 
@@ -154,8 +180,8 @@ struct Link {
     began: Instant,
     wake_at: Option<Duration>,
     queue: BytesMut,
-    /// Who waits for answers, and until when.
-    waiting: BTreeMap<u64, (Duration, oneshot::Sender<Result<Content, String>>)>,
+    /// Who waits for answers, until when, and whether the time is cut.
+    waiting: BTreeMap<u64, (Duration, bool, oneshot::Sender<Told>)>,
     last_request: u64,
     /// Since when nothing has waited.
     idle_since: Duration,
@@ -188,8 +214,8 @@ impl Link {
         })
     }
 
-    /// Until it ends, is idle for too long, or a call has no answer in time: then what is in it
-    /// would only hold up what follows. Without a handle requests of the peer find nothing.
+    /// Until it ends, is idle for too long, or a call has no answer in all the time that calls have:
+    /// then what is in it would only hold up what follows. Without a handle requests of the peer find nothing.
     async fn run(mut self, handle: Option<Handle>, mut calls: Option<mpsc::Receiver<Call>>) {
         let (answered, mut answers) = mpsc::channel::<(u64, Content)>(MAX_CALLS);
         let mut room = BytesMut::with_capacity(READ_BYTES);
@@ -197,7 +223,8 @@ impl Link {
             let (handle, answered) = (handle.clone(), answered.clone());
             tokio::spawn(async move {
                 let content = match &handle {
-                    Some(handle) => answer(handle, &content).await,
+                    // Who has connected has his address.
+                    Some(handle) => answer(handle, &content, usize::MAX).await,
                     None => Content::new(Code::NOT_FOUND),
                 };
                 let _ = answered.send((exchange, content)).await;
@@ -241,13 +268,13 @@ impl Link {
             }
         }
         let why = "the connection ended";
-        for (_, tell) in self.waiting.into_values() {
-            let _ = tell.send(Err(why.to_owned()));
+        for (_, _, tell) in self.waiting.into_values() {
+            let _ = tell.send(Err(Lost::Broken(why.to_owned())));
         }
     }
 
     fn due(&self) -> Duration {
-        let waits = self.waiting.values().map(|(until, _)| *until);
+        let waits = self.waiting.values().map(|(until, ..)| *until);
         let idle = self.waiting.is_empty().then(|| self.idle_since + self.idle_life);
         let due = waits.chain(self.wake_at).chain(idle).min();
         due.unwrap_or(self.idle_since + self.idle_life)
@@ -257,17 +284,18 @@ impl Link {
         self.last_request += 1;
         let request = self.last_request;
         let now = self.began.elapsed();
-        self.waiting.insert(request, (now + call.within, call.tell));
+        let Time { within, is_cut } = call.time;
+        self.waiting.insert(request, (now + within, is_cut, call.tell));
         self.connection.handle_input(now, Input::Request { request, content: call.content });
     }
 
     fn expire(&mut self, serve: &impl Fn(u64, Content)) {
         let now = self.began.elapsed();
-        let over = self.waiting.extract_if(.., |_, (until, _)| *until <= now);
-        let over: Vec<_> = over.collect();
-        let is_late = !over.is_empty();
-        for (_, (_, tell)) in over {
-            let _ = tell.send(Err("no answer in time".to_owned()));
+        let over: Vec<_> = self.waiting.extract_if(.., |_, (until, ..)| *until <= now).collect();
+        let is_late = over.iter().any(|(_, (_, is_cut, _))| !is_cut);
+        for (request, (_, _, tell)) in over {
+            let _ = tell.send(Err(Lost::Late));
+            self.input(Input::Cancel { request }, serve);
         }
         let is_idle = self.waiting.is_empty() && now >= self.idle_since + self.idle_life;
         self.is_over |= is_late || is_idle;
@@ -286,9 +314,7 @@ impl Link {
                 Output::Transmit(bytes) => self.queue.extend_from_slice(&bytes),
                 Output::Request { exchange, content } => serve(exchange, content),
                 Output::Response { request, content, .. } => self.tell(request, Ok(content)),
-                Output::Failed { request, reason } => {
-                    self.tell(request, Err(format!("no answer: {reason:?}")));
-                }
+                Output::Failed { request, reason } => self.tell(request, Err(lost(reason))),
                 // It takes no further request; who has one dials another.
                 Output::Released { .. } | Output::Closed(_) => self.is_over = true,
                 Output::Suppressed { .. } | Output::Alive { .. } | Output::Ended { .. } => {}
@@ -298,8 +324,8 @@ impl Link {
         self.is_over |= self.queue.len() > MAX_QUEUED_BYTES;
     }
 
-    fn tell(&mut self, request: u64, answer: Result<Content, String>) {
-        if let Some((_, tell)) = self.waiting.remove(&request) {
+    fn tell(&mut self, request: u64, answer: Told) {
+        if let Some((.., tell)) = self.waiting.remove(&request) {
             let _ = tell.send(answer);
         }
     }
