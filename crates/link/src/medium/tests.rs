@@ -382,17 +382,10 @@ fn packets_of_a_gap_do_not_meet_for_certain() {
         }
         send(&mut medium, ms(1), 0, Destination::One(1), 100);
         let mut seen = Seen::default();
-        // In the gap before the acknowledgement.
-        while seen.sent.is_empty() {
-            let Output::WakeAt(at) = medium.poll_output() else { continue };
-            medium.handle_input(at, Input::Wake);
-            if let Output::Sent(record) = medium.poll_output() {
-                seen.sent.push(*record);
-            }
-        }
-        let first = &seen.sent[0];
-        let gap = first.start + first.airtime + Duration::from_micros(10);
+        // In the gap before the acknowledgement: 134 bytes at 1 Mbit/s after 128 µs.
+        let gap = ms(1) + Duration::from_micros(128 + 134 * 8 + 10);
         seen.run(&mut medium, gap);
+        assert_eq!(seen.sent.len(), 1, "{seen:?}");
         send(&mut medium, gap, 2, Destination::One(1), 100);
         send(&mut medium, gap, 3, Destination::One(1), 100);
         seen.run(&mut medium, Duration::MAX);

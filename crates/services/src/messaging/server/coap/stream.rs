@@ -26,6 +26,8 @@ use crate::messaging::message::Precedence;
 const IDLE_LIFE: Duration = Duration::from_secs(30);
 /// How long one that came may be idle: who dialled it ends it first.
 const IDLE_PATIENCE: Duration = Duration::from_secs(120);
+/// How often a connection that does not come about is begun anew.
+const CONNECT_INTERVAL: Duration = Duration::from_secs(15);
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 << 10;
 /// Bytes that wait to be written to who takes none: then the connection is given up.
@@ -91,6 +93,7 @@ async fn dial(peer: SocketAddr, mut calls: mpsc::Receiver<Call>) {
     // bound: as many as the machine has requests at once to one node.
     let mut held = vec![(until(&first), first)];
     let mut connecting = std::pin::pin!(TcpStream::connect(peer));
+    let mut renewed_at = Instant::now();
     let why = loop {
         let Some(due) = held.iter().map(|(until, _)| *until).min() else {
             // Whoever comes next dials anew.
@@ -109,6 +112,11 @@ async fn dial(peer: SocketAddr, mut calls: mpsc::Receiver<Call>) {
                 Err(error) => break format!("cannot connect to {peer}: {error}"),
             },
             Some(call) = calls.recv() => held.push((until(&call), call)),
+            // The kernel asks ever more seldom; the link may be back long since.
+            () = tokio::time::sleep_until((renewed_at + CONNECT_INTERVAL).into()) => {
+                renewed_at = Instant::now();
+                connecting.set(TcpStream::connect(peer));
+            }
             () = tokio::time::sleep_until(due.into()) => {
                 let now = Instant::now();
                 let whole = held.iter().find(|(until, call)| *until <= now && !call.time.is_cut);
