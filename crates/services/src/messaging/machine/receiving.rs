@@ -320,8 +320,9 @@ impl Machine {
         if message.receipt == Wanted::Read {
             let node = self.settings.node.clone();
             self.report(now, &message, &node, Outcome::Read, None);
-            // It may be one of this node's to itself.
-            if let Some(number) = self.find_outgoing(&message.id).map(|entry| entry.number) {
+            // It may be one of this node's to itself; another's may have the id of one of its own.
+            let own = self.find_outgoing(&message.id).filter(|_| message.originator == node);
+            if let Some(number) = own.map(|entry| entry.number) {
                 self.put_progress(number, &node, Progress::new(Stage::Read, now));
             }
         }
