@@ -257,8 +257,8 @@ async fn send(args: SendArgs) -> anyhow::Result<ExitCode> {
         let status = client.status(&accepted.id).await?;
         let stages = stages(&status);
         // Without a receipt nothing is heard of what another node passes on.
-        let is_told = wants_receipt(&status);
-        let is_open = |stage: &&str| *stage == "waiting" || is_told && *stage == "forwarded";
+        let is_reported = wants_receipt(&status);
+        let is_open = |stage: &&str| *stage == "waiting" || is_reported && *stage == "forwarded";
         if !stages.iter().any(is_open) || Instant::now() >= end {
             let good = stages.iter().all(|stage| matches!(*stage, "delivered" | "read"));
             say(&if is_json { format!("{status}\n") } else { shown_status(&status) })?;

@@ -262,6 +262,15 @@ pub struct Sizes {
     pub waiting: usize,
 }
 
+/// How much there is in the inbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InboxExtent {
+    /// The greatest number that clients are notified of.
+    pub last: u64,
+    /// How many messages nobody has read.
+    pub unread: usize,
+}
+
 /// A node. See the module.
 #[derive(Debug)]
 pub struct Machine {
@@ -347,10 +356,10 @@ impl Machine {
         self.outputs.pop_front()
     }
 
-    /// The greatest number of a message of the inbox that was told of.
+    /// How much there is in the inbox, as far as the disk has it.
     #[must_use]
-    pub fn last_announced(&self) -> u64 {
-        self.inbox.announced()
+    pub fn inbox_extent(&self) -> InboxExtent {
+        InboxExtent { last: self.inbox.announced(), unread: self.inbox.unread_count() }
     }
 
     /// Messages of the inbox with numbers above `after`, in their order, that the disk has.
@@ -363,19 +372,13 @@ impl Machine {
         self.inbox.unread_after(after)
     }
 
-    /// How many that are.
-    #[must_use]
-    pub fn unread_count(&self) -> usize {
-        self.inbox.unread_count()
-    }
-
     /// A message of the inbox that the disk has.
     ///
     /// # Errors
     /// [`super::Reason::Unknown`] where there is none, [`super::Reason::Conflict`] where several
     /// originators gave its id and none is named.
     pub fn find_arrived(&self, which: &Which) -> Result<&Arrived, Refusal> {
-        let entry = self.find_in_inbox(which)?;
+        let entry = self.settings.find(&self.inbox, which)?;
         match entry.number <= self.inbox.announced() {
             true => Ok(entry),
             false => Err(self.settings.not_here(&which.id)),

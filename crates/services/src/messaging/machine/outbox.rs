@@ -133,8 +133,8 @@ pub(super) struct Outbox {
     entries: BTreeMap<u64, Outgoing>,
     by_key: BTreeMap<Key, u64>,
     alarms: BTreeSet<(Duration, u64)>,
-    /// Of which nothing is awaited: whether it has failed somewhere, where it may be sent again, and
-    /// its number.
+    /// Of which nothing is awaited: whether it has failed somewhere, where it may be sent again,
+    /// and its number.
     settled: BTreeSet<(bool, u64)>,
 }
 

@@ -8,20 +8,12 @@ use super::inbox::Known;
 use super::reports;
 use super::submitting::other_message;
 use super::ways::MAX_AHEAD;
-use super::{Arrived, Change, Deferred, Event, Key, Machine, Progress, Stage, Which};
+use super::{Change, Deferred, Event, Key, Machine, Progress, Stage, Which};
 use crate::messaging::message::{MAX_RECIPIENTS, Message, Transfer, Wanted};
 use crate::messaging::receipt::{MAX_REASON_BYTES, Outcome, Receipt, Returning};
 use crate::messaging::refusal::{Reason, Refusal, shown};
 use crate::messaging::signing::digest;
 
-/// Most receipts that wait to be sent, of all messages and of those of one originator. Beyond it
-/// this node makes none, as the originator sends its message again and asks so once more; and one
-/// of another node is refused, which comes again with it.
-const MAX_REPORTS: usize = 200_000;
-const MAX_REPORTS_OF_ONE: usize = 20_000;
-const DAY: Duration = Duration::from_secs(86_400);
-/// Most originators of one id that a refusal names.
-const MAX_NAMED: usize = 8;
 /// Most recipients of one message that cannot be served and are reported one by one.
 const MAX_LOST: usize = 16;
 
@@ -76,8 +68,8 @@ impl Machine {
         // With keys its way is what whoever gave it says, which is signed by nobody: by a report
         // this node would bear it out.
         let has_keys = self.settings.keys.is_needed();
-        let told = |refusal: &Refusal| !has_keys || refusal.reason != Reason::Loop;
-        let lost = plan.lost.into_iter().filter(|(_, refusal)| told(refusal));
+        let is_reported = |refusal: &Refusal| !has_keys || refusal.reason != Reason::Loop;
+        let lost = plan.lost.into_iter().filter(|(_, refusal)| is_reported(refusal));
         for (node, refusal) in lost.take(MAX_LOST) {
             self.report(now, &message, &node, Outcome::Failed, Some(refusal.line));
         }
@@ -106,13 +98,13 @@ impl Machine {
                 plan.is_for_self = true;
                 continue;
             }
-            match self.onward(message, hops, recipient) {
+            match self.settings.onward(message, hops, recipient) {
                 Ok(name) => plan.onward.push(name),
                 Err(refusal) => drop(plan.lost.insert(recipient.as_str().into(), refusal)),
             }
         }
         if plan.is_for_self
-            && let Err(refusal) = self.check_addressed(message, node)
+            && let Err(refusal) = self.settings.check_addressed(message, node)
         {
             plan.is_for_self = false;
             plan.lost.insert(node.clone(), refusal);
@@ -134,33 +126,6 @@ impl Machine {
             plan.was_here = true;
         }
         Ok(plan)
-    }
-
-    /// A node that a message goes on to, as it is known here.
-    fn onward(
-        &self,
-        message: &Message,
-        hops: &[String],
-        recipient: &str,
-    ) -> Result<Arc<str>, Refusal> {
-        let settings = &self.settings;
-        let known = settings.routes.get_key_value(recipient);
-        let (name, next) = known.ok_or_else(|| settings.unknown(recipient))?;
-        if settings.was_at(next, &message.originator, hops) {
-            let node = &settings.node;
-            let line = format!("node '{node}' would send it back to '{next}': a loop");
-            return Err(Refusal::new(Reason::Loop, line));
-        }
-        self.check_addressed(message, name)?;
-        Ok(name.clone())
-    }
-
-    /// With keys, refuses what is not for a recipient.
-    fn check_addressed(&self, message: &Message, recipient: &str) -> Result<(), Refusal> {
-        match self.settings.keys.is_needed() {
-            true => self.settings.check_addressed(message, recipient),
-            false => Ok(()),
-        }
     }
 
     /// Sends a message on to recipients; those that have it are sent it again, as the originator
@@ -234,38 +199,13 @@ impl Machine {
         if !is_routed || self.reports.has(&returning.receipt) {
             return Ok(());
         }
-        self.check_room_for_report(originator)?;
+        self.reports.check_room(&self.settings.node, originator)?;
         let number = self.number();
         self.journal.change(Change::Receipt { number, returning: returning.clone() });
-        self.insert_report(number, returning);
+        let end = self.settings.end_of(&self.inbox, &returning.receipt);
+        self.reports.insert(number, returning, end);
         self.journal.after(Deferred::Report(number));
         Ok(())
-    }
-
-    /// A receipt of this node's, that says that a message of its inbox was read, is kept while the
-    /// message is valid, or a day.
-    pub(super) fn insert_report(&mut self, number: u64, returning: Returning) {
-        let receipt = &returning.receipt;
-        let mut end = reports::end(receipt);
-        if receipt.reporter == self.settings.node
-            && let Some(entry) = self.inbox.here(&Key::new(&receipt.originator, &receipt.message))
-        {
-            end = end.min(entry.message.deadline().max(receipt.time + DAY));
-        }
-        self.reports.insert(number, returning, end);
-    }
-
-    fn check_room_for_report(&self, originator: &str) -> Result<(), Refusal> {
-        let count = self.reports.count_of(originator);
-        if self.reports.len() < MAX_REPORTS && count < MAX_REPORTS_OF_ONE {
-            return Ok(());
-        }
-        let line = format!(
-            "node '{}' has {count} receipts for '{}' that wait, up to the limit; try later",
-            self.settings.node,
-            shown(originator)
-        );
-        Err(Refusal::new(Reason::Full, line))
     }
 
     pub(super) fn receive_receipt(
@@ -323,7 +263,7 @@ impl Machine {
             (Outcome::Delivered, Stage::Delivered | Stage::Read) => return Ok(()),
             (Outcome::Read, Stage::Read) => return Ok(()),
             (Outcome::Failed, stage) => {
-                self.check_failure(receipt)?;
+                self.settings.check_failure(receipt)?;
                 // Of what is not on its way no other node has anything to say.
                 let is_by_other = receipt.reporter != recipient;
                 let is_open = matches!(stage, Stage::Waiting | Stage::Forwarded);
@@ -345,17 +285,6 @@ impl Machine {
         Ok(())
     }
 
-    /// Refuses a failure that another node reports of one which this node reaches itself.
-    fn check_failure(&self, receipt: &Receipt) -> Result<(), Refusal> {
-        let Receipt { addressee, reporter, .. } = receipt;
-        if reporter == addressee || self.settings.is_relayed(addressee) {
-            return Ok(());
-        }
-        let (addressee, reporter) = (shown(addressee), shown(reporter));
-        let line = format!("'{reporter}' is on no way to '{addressee}', which is reached directly");
-        Err(Refusal::new(Reason::Forged, line))
-    }
-
     /// Notes how far a message is, on disk too, and tells clients where it is one of theirs.
     pub(super) fn put_progress(&mut self, number: u64, node: &Arc<str>, progress: Progress) {
         if !self.outbox.put(number, node, progress.clone()) {
@@ -372,27 +301,8 @@ impl Machine {
         self.journal.after(Deferred::Event(event));
     }
 
-    /// The message of the inbox that a client names.
-    pub(super) fn find_in_inbox(&self, which: &Which) -> Result<&Arrived, Refusal> {
-        let Which { id, originator } = which;
-        let found: Vec<&Arrived> = match originator {
-            Some(name) => self.inbox.here(&Key::new(name, id)).into_iter().collect(),
-            None => self.inbox.all(id, MAX_NAMED),
-        };
-        match found[..] {
-            [] => Err(self.settings.not_here(id)),
-            [entry] => Ok(entry),
-            _ => {
-                let names: Vec<&str> = found.iter().map(|it| &*it.message.originator).collect();
-                let names = names.join(", ");
-                let line = format!("'{}' is an id of {names}; name one as originator", shown(id));
-                Err(Refusal::new(Reason::Conflict, line))
-            }
-        }
-    }
-
     pub(super) fn mark_read(&mut self, now: Duration, which: &Which) -> Result<(), Refusal> {
-        let mut entry = self.find_in_inbox(which)?.clone();
+        let mut entry = self.settings.find(&self.inbox, which)?.clone();
         if entry.read.is_some() {
             return Ok(());
         }
@@ -403,29 +313,24 @@ impl Machine {
             message.receipt == Wanted::Read && self.settings.routes.contains_key(originator);
         if is_reported {
             // Nobody asks for it again: without room for it, it is not read yet.
-            self.check_room_for_report(originator)?;
+            self.reports.check_room(&self.settings.node, originator)?;
         }
         self.inbox.insert(entry.clone());
         self.journal.change(Change::Inbox(entry));
         if message.receipt == Wanted::Read {
             let node = self.settings.node.clone();
             self.report(now, &message, &node, Outcome::Read, None);
-            self.read_own(now, &message);
+            // It may be one of this node's to itself; another's may have the id of one of its own.
+            let own = self.find_outgoing(&message.id).filter(|_| message.originator == node);
+            if let Some(number) = own.map(|entry| entry.number) {
+                self.put_progress(number, &node, Progress::new(Stage::Read, now));
+            }
         }
         Ok(())
     }
 
-    /// A message of this node to itself was read.
-    fn read_own(&mut self, now: Duration, message: &Message) {
-        let own = self.find_outgoing(&message.id).map(|entry| entry.number);
-        if let Some(number) = own {
-            let node = self.settings.node.clone();
-            self.put_progress(number, &node, Progress::new(Stage::Read, now));
-        }
-    }
-
     pub(super) fn remove(&mut self, now: Duration, which: &Which) -> Result<(), Refusal> {
-        let number = self.find_in_inbox(which)?.number;
+        let number = self.settings.find(&self.inbox, which)?.number;
         self.remove_arrived(now, number);
         Ok(())
     }

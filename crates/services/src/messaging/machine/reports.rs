@@ -6,12 +6,19 @@ use std::time::Duration;
 
 use crate::messaging::message::MAX_VALIDITY_S;
 use crate::messaging::receipt::{Outcome, Receipt, Returning};
+use crate::messaging::refusal::{Reason, Refusal, shown};
 
 /// How long a receipt is worth to be sent, from when it was made: a day. The originator asks for it
 /// again by sending its message again.
 const RECEIPT_LIFE: Duration = Duration::from_secs(86_400);
 /// One that says that a message was read, for which nobody asks again: as long as any is valid.
 const READ_LIFE: Duration = Duration::from_secs(MAX_VALIDITY_S);
+
+/// Most receipts that wait to be sent, of all messages and of those of one originator. Beyond it
+/// this node makes none, as the originator sends its message again and asks so once more; and one
+/// of another node is refused, which comes again with it.
+const MAX_REPORTS: usize = 200_000;
+const MAX_REPORTS_OF_ONE: usize = 20_000;
 
 /// When a receipt is worth nothing any more.
 pub(super) fn end(receipt: &Receipt) -> Duration {
@@ -41,9 +48,17 @@ impl Reports {
         self.entries.len()
     }
 
-    /// How many go to an originator.
-    pub(super) fn count_of(&self, originator: &str) -> usize {
-        self.counts.get(originator).copied().unwrap_or(0)
+    /// Refuses one more to an originator where there are as many as may be.
+    pub(super) fn check_room(&self, node: &str, originator: &str) -> Result<(), Refusal> {
+        let count = self.counts.get(originator).copied().unwrap_or(0);
+        if self.entries.len() < MAX_REPORTS && count < MAX_REPORTS_OF_ONE {
+            return Ok(());
+        }
+        let line = format!(
+            "node '{node}' has {count} receipts for '{}' that wait, up to the limit; try later",
+            shown(originator)
+        );
+        Err(Refusal::new(Reason::Full, line))
     }
 
     pub(super) fn get(&self, number: u64) -> Option<&Returning> {

@@ -57,7 +57,8 @@ impl Machine {
             Change::OutgoingRemoved { number } => drop(self.outbox.remove(number)),
             Change::Receipt { number, returning } => {
                 self.last_number = self.last_number.max(number);
-                self.insert_report(number, returning);
+                let end = self.settings.end_of(&self.inbox, &returning.receipt);
+                self.reports.insert(number, returning, end);
             }
             Change::ReceiptRemoved { number } => drop(self.reports.remove(number)),
             Change::Seen { key, digest, until } => self.inbox.remember(key, digest, until),

@@ -24,24 +24,18 @@ impl Machine {
         let waiting = entry.recipients.iter().filter(|(_, progress)| is_waiting(progress));
         let next = waiting.filter_map(|(node, _)| self.settings.routes.get(node).cloned());
         let next: BTreeSet<Arc<str>> = next.collect();
-        let item = entry.item();
         for peer in next {
-            self.push(&peer, item);
+            self.enqueue_to(number, &peer);
         }
     }
 
     /// The same of one node.
     fn enqueue_to(&mut self, number: u64, peer: &Arc<str>) {
         let Some(entry) = self.outbox.get(number) else { return };
-        if self.settings.is_awaited_by(entry, peer) {
-            self.push(peer, entry.item());
-        }
-    }
-
-    fn push(&mut self, peer: &Arc<str>, item: Item) {
         // A recipient that is being sent to already comes back into the queue if that fails.
-        if !self.attempts.is_under_way(item.number, peer) {
-            self.peers.push(peer, item);
+        let is_under_way = self.attempts.is_under_way(number, peer);
+        if !is_under_way && self.settings.is_awaited_by(entry, peer) {
+            self.peers.push(peer, entry.item());
         }
     }
 
@@ -157,8 +151,8 @@ impl Machine {
         self.arm(now, attempt.item.number);
     }
 
-    /// Recipients that a message cannot be delivered to; whether the originator is told.
-    fn lost(&mut self, now: Duration, attempt: &Attempt, reason: &str, is_told: bool) {
+    /// Recipients that a message cannot be delivered to; whether that is reported.
+    fn lost(&mut self, now: Duration, attempt: &Attempt, reason: &str, is_reported: bool) {
         let Some(entry) = self.outbox.get(attempt.item.number) else { return };
         let (message, is_own) = (entry.message.clone(), self.settings.is_own(entry));
         for recipient in &attempt.recipients {
@@ -168,7 +162,7 @@ impl Machine {
             let reason = Some(reason.to_owned());
             let progress = Progress { stage: Stage::Failed, at: now, reason: reason.clone() };
             self.put_progress(attempt.item.number, recipient, progress);
-            if is_told && !is_own && message.receipt != Wanted::Nothing {
+            if is_reported && !is_own && message.receipt != Wanted::Nothing {
                 self.report(now, &message, recipient, Outcome::Failed, reason);
             }
         }

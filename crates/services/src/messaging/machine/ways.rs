@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::inbox::Inbox;
-use super::{Outgoing, Retry, Settings, Stage};
+use super::{Arrived, Key, Outgoing, Retry, Settings, Stage, Which, reports};
 use crate::messaging::message::{
     DEFAULT_VALIDITY, Delivery, MAX_HOPS, MAX_RECIPIENTS, MAX_VALIDITY_S, Message, Transfer, Wanted,
 };
+use crate::messaging::receipt::Receipt;
 use crate::messaging::refusal::{Reason, Refusal, shown};
 use crate::messaging::signing::Keys;
 
@@ -17,6 +18,9 @@ pub(super) const MAX_AHEAD: Duration = Duration::from_secs(3600);
 /// For each place in the inbox so many messages are known, with those that are there no more and
 /// may come again: by default 1,100,000.
 const KNOWN_PER_PLACE: usize = 11;
+/// Most originators of one id that a refusal names.
+const MAX_NAMED: usize = 8;
+const DAY: Duration = Duration::from_secs(86_400);
 /// Most names that a refusal lists.
 const MAX_NAMES: usize = 12;
 
@@ -132,8 +136,8 @@ impl Settings {
         }
         let (node, originator) = (&self.node, shown(originator));
         let line = format!(
-            "node '{node}' knows {all} messages that may come again, {of_one} of '{originator}', of \
-             {max} at most; wait until the validity of some is over"
+            "node '{node}' knows {all} messages that may come again, {of_one} of '{originator}', \
+             of {max} at most; wait until the validity of some is over"
         );
         Err(Refusal::new(Reason::Full, line))
     }
@@ -233,14 +237,17 @@ impl Settings {
         self.routes.get(node).is_some_and(|next| **next != *node)
     }
 
-    /// Refuses what is not for a recipient, by what its originator has signed: whom a message is
-    /// given on for is not. An addressee that is neither node nor group here may be a group that
-    /// others know; of whether this node is in it nothing is known.
+    /// With keys, refuses what is not for a recipient, by what its originator has signed: whom a
+    /// message is given on for is not. An addressee that is neither node nor group here may be a
+    /// group that others know; of whether this node is in it nothing is known.
     pub(super) fn check_addressed(
         &self,
         message: &Message,
         recipient: &str,
     ) -> Result<(), Refusal> {
+        if !self.keys.is_needed() {
+            return Ok(());
+        }
         let is_of = |addressee: &String| -> bool {
             let members = self.groups.get(addressee);
             let is_member =
@@ -262,6 +269,65 @@ impl Settings {
             self.node
         );
         Err(Refusal::new(Reason::Forged, line))
+    }
+
+    /// A node that a message goes on to, as it is known here.
+    pub(super) fn onward(
+        &self,
+        message: &Message,
+        hops: &[String],
+        recipient: &str,
+    ) -> Result<Arc<str>, Refusal> {
+        let known = self.routes.get_key_value(recipient);
+        let (name, next) = known.ok_or_else(|| self.unknown(recipient))?;
+        if self.was_at(next, &message.originator, hops) {
+            let node = &self.node;
+            let line = format!("node '{node}' would send it back to '{next}': a loop");
+            return Err(Refusal::new(Reason::Loop, line));
+        }
+        self.check_addressed(message, name)?;
+        Ok(name.clone())
+    }
+
+    /// Refuses a failure that another node reports of one which this node reaches itself.
+    pub(super) fn check_failure(&self, receipt: &Receipt) -> Result<(), Refusal> {
+        let Receipt { addressee, reporter, .. } = receipt;
+        if reporter == addressee || self.is_relayed(addressee) {
+            return Ok(());
+        }
+        let (addressee, reporter) = (shown(addressee), shown(reporter));
+        let line = format!("'{reporter}' is on no way to '{addressee}', which is reached directly");
+        Err(Refusal::new(Reason::Forged, line))
+    }
+
+    /// The message of the inbox that a client names.
+    pub(super) fn find<'a>(&self, inbox: &'a Inbox, which: &Which) -> Result<&'a Arrived, Refusal> {
+        let Which { id, originator } = which;
+        let found: Vec<&'a Arrived> = match originator {
+            Some(name) => inbox.here(&Key::new(name, id)).into_iter().collect(),
+            None => inbox.all(id, MAX_NAMED),
+        };
+        match found[..] {
+            [] => Err(self.not_here(id)),
+            [entry] => Ok(entry),
+            _ => {
+                let names: Vec<&str> = found.iter().map(|it| &*it.message.originator).collect();
+                let names = names.join(", ");
+                let line = format!("'{}' is an id of {names}; name one as originator", shown(id));
+                Err(Refusal::new(Reason::Conflict, line))
+            }
+        }
+    }
+
+    /// When a receipt is worth nothing any more. One of this node's that says that a message was
+    /// read is kept while the message is valid, or a day.
+    pub(super) fn end_of(&self, inbox: &Inbox, receipt: &Receipt) -> Duration {
+        let end = reports::end(receipt);
+        let entry = inbox.here(&Key::new(&receipt.originator, &receipt.message));
+        match entry.filter(|_| receipt.reporter == self.node) {
+            Some(entry) => end.min(entry.message.deadline().max(receipt.time + DAY)),
+            None => end,
+        }
     }
 
     pub(super) fn is_own(&self, entry: &Outgoing) -> bool {

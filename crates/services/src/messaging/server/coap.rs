@@ -48,7 +48,7 @@ struct Call {
     is_confirmable: bool,
     precedence: Precedence,
     time: Time,
-    tell: oneshot::Sender<Told>,
+    tell: oneshot::Sender<Answered>,
 }
 
 /// How long a request may take.
@@ -61,7 +61,7 @@ pub(super) struct Time {
 }
 
 /// What comes of a request: an answer, or none and why.
-type Told = Result<Content, Lost>;
+type Answered = Result<Content, Lost>;
 
 /// Why a request has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -244,7 +244,7 @@ struct Task {
     wake_at: Option<Duration>,
     handle: Handle,
     /// Who waits for answers, and until when.
-    waiting: BTreeMap<u64, (Duration, oneshot::Sender<Told>)>,
+    waiting: BTreeMap<u64, (Duration, oneshot::Sender<Answered>)>,
     last_request: u64,
     uploads: Uploads<Content>,
     answered: mpsc::Sender<(u64, Content)>,
@@ -254,8 +254,8 @@ impl Face {
     /// Serves nodes and makes requests until it is to stop.
     pub(super) async fn run(self, handle: Handle, mut stopping: watch::Receiver<bool>) {
         let Self { serves, is_challenging, socket, mut calls, seed } = self;
-        // An answer has no more than MAX_AMPLIFICATION times the bytes of its request, so that nobody
-        // is flooded with those that another asks for in his name.
+        // An answer of a node has no more than MAX_AMPLIFICATION times the bytes of its request, so
+        // that nobody is flooded with those that another asks for in his name.
         let settings = Settings { seed, is_challenging, rate_bps: None };
         let (answered, mut answers) = mpsc::channel(MAX_CALLS);
         let mut inbox = handle.watch_inbox();
@@ -342,7 +342,7 @@ impl Task {
 
     /// The inbox has changed.
     fn tell_observers(&mut self) {
-        let content = clients::observed(self.handle.inbox_state());
+        let content = clients::observed(self.handle.inbox_extent());
         for exchange in self.observers.clone() {
             self.input(Input::Notify { exchange, content: content.clone() });
         }
@@ -400,7 +400,7 @@ impl Task {
         }
     }
 
-    fn tell(&mut self, request: u64, answer: Told) {
+    fn tell(&mut self, request: u64, answer: Answered) {
         self.uploads.end(request);
         if let Some((_, tell)) = self.waiting.remove(&request) {
             let _ = tell.send(answer);

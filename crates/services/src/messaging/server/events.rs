@@ -69,7 +69,7 @@ impl Events {
             self.subscribers.push(sender);
             receiver
         });
-        Subscription { messages: listed.entries, last: machine.last_announced(), news }
+        Subscription { messages: listed.entries, last: machine.inbox_extent().last, news }
     }
 
     /// Tells all subscribers of an event.

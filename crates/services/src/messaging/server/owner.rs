@@ -14,7 +14,7 @@ use super::deliver::Deliverer;
 use super::events::{self, Events, MAX_SUBSCRIBERS, Pieces, Subscription};
 use crate::Error;
 use crate::messaging::config::Config;
-use crate::messaging::machine::{Input, Machine, Output, Reply, Sent, Ticket, Token};
+use crate::messaging::machine::{InboxExtent, Input, Machine, Output, Reply, Sent, Ticket, Token};
 use crate::messaging::refusal::{Reason, Refusal};
 use crate::messaging::store::{Opened, Store};
 
@@ -50,36 +50,21 @@ pub(super) struct Handle {
     /// The name of this node.
     pub(super) node: Arc<str>,
     /// What there is in the inbox.
-    inbox: watch::Receiver<InboxState>,
+    inbox: watch::Receiver<InboxExtent>,
     /// As many as there may be subscribers.
     seats: Arc<Semaphore>,
     /// What clients are told of the node, and of no message.
     pub(super) about: Arc<serde_json::Value>,
 }
 
-/// How much there is in the inbox, as observers are told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct InboxState {
-    /// The greatest number that the disk has.
-    pub(super) last: u64,
-    /// How many nobody has read.
-    pub(super) unread: usize,
-}
-
-impl InboxState {
-    fn of(machine: &Machine) -> Self {
-        Self { last: machine.last_announced(), unread: machine.unread_count() }
-    }
-}
-
 impl Handle {
     /// What there is in the inbox now.
-    pub(super) fn inbox_state(&self) -> InboxState {
+    pub(super) fn inbox_extent(&self) -> InboxExtent {
         *self.inbox.borrow()
     }
 
     /// The same, as it changes.
-    pub(super) fn watch_inbox(&self) -> watch::Receiver<InboxState> {
+    pub(super) fn watch_inbox(&self) -> watch::Receiver<InboxExtent> {
         self.inbox.clone()
     }
 
@@ -148,7 +133,7 @@ pub(super) struct Owner {
     deliverer: Arc<Deliverer>,
     answers: BTreeMap<Token, oneshot::Sender<Answer>>,
     events: Events,
-    inbox: watch::Sender<InboxState>,
+    inbox: watch::Sender<InboxExtent>,
     last_token: Token,
     /// Batches that are not on the disk yet.
     writing: usize,
@@ -172,8 +157,8 @@ fn stalled(since: Option<Instant>, now: Instant) -> Option<Refusal> {
 }
 
 /// The time since 1970 as the machine has it: the system's, which may stand while the system
-/// sleeps and be set, but never going back. Where the system's is set back, this one goes on at half
-/// its pace until that has caught up: what waits for a time is not kept waiting by as much.
+/// sleeps and be set, but never going back. Where the system's is set back, this one goes on at
+/// half its pace until that has caught up: what waits for a time is not kept waiting by as much.
 #[derive(Debug)]
 struct Clock {
     last: Duration,
@@ -224,7 +209,7 @@ impl Owner {
         let sizes = machine.sizes();
         tracing::info!(inbox = sizes.inbox, outbox = sizes.outbox, "the store was read");
         let (sender, commands) = channel(MAX_COMMANDS);
-        let (tell_inbox, inbox) = watch::channel(InboxState::of(&machine));
+        let (tell_inbox, inbox) = watch::channel(machine.inbox_extent());
         // bound: requests to nodes at once, of which each node has its window.
         let (tell_sent, sent) = unbounded_channel();
         let owner = Self {
@@ -347,8 +332,8 @@ impl Owner {
                 Output::WakeAt(at) => self.wake_at = at,
             }
         }
-        let state = InboxState::of(&self.machine);
-        self.inbox.send_if_modified(|before| std::mem::replace(before, state) != state);
+        let extent = self.machine.inbox_extent();
+        self.inbox.send_if_modified(|before| std::mem::replace(before, extent) != extent);
     }
 }
 

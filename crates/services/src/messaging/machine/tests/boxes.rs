@@ -318,18 +318,18 @@ fn a_message_for_many_who_are_unknown_makes_few_receipts() {
 fn clients_see_nothing_that_the_disk_does_not_have() {
     let mut b = Machine::new(with_routes("b", &[("a", "a")]));
     let count = |machine: &Machine| {
-        assert_eq!(machine.unread(0).count(), machine.unread_count());
+        assert_eq!(machine.unread(0).count(), machine.inbox_extent().unread);
         machine.inbox(0).count()
     };
     let transfer = transfer(message("x"), &[], &[]);
     b.handle_input(START, Input::Transfer { token: 1, transfer });
     assert_eq!(
-        (count(&b), b.find_arrived(&which("a-1")).is_ok(), b.last_announced()),
+        (count(&b), b.find_arrived(&which("a-1")).is_ok(), b.inbox_extent().last),
         (0, false, 0)
     );
     b.handle_input(START, Input::Persisted { ticket: 1 });
     assert_eq!(
-        (count(&b), b.find_arrived(&which("a-1")).is_ok(), b.last_announced()),
+        (count(&b), b.find_arrived(&which("a-1")).is_ok(), b.inbox_extent().last),
         (1, true, 1)
     );
 }

@@ -249,6 +249,15 @@ fn a_message_that_is_read_is_reported_as_read_once() {
     a.accept(Draft { id: Some("a-1".into()), receipt: Some(Wanted::Read), ..draft(&["b"]) });
     a.receipt(read).unwrap();
     assert_eq!(a.stage("a-1", "b"), Stage::Read);
+    // That of another with the same id says nothing of a message of this node's.
+    let own = Draft { id: Some("a-1".into()), ..draft(&["a"]) };
+    b.accept(own);
+    let wanted = Message { receipt: Wanted::Read, originator: "c".into(), ..message("x") };
+    b.receive(transfer(wanted, &[], &[])).unwrap();
+    let which = Which { originator: Some("c".into()), ..which("a-1") };
+    b.input(Input::MarkRead { token: 0, which });
+    assert_eq!(b.answers.pop(), Some(Ok(Reply::Done)));
+    assert_eq!(b.machine.find_outgoing("a-1").unwrap().recipients.len(), 1);
     // What comes late takes nothing back.
     a.receipt(returning(receipt("a-1", "b", Outcome::Delivered))).unwrap();
     assert_eq!(a.stage("a-1", "b"), Stage::Read);

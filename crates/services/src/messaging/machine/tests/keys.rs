@@ -114,7 +114,7 @@ fn a_failure_on_the_way_ends_a_round_and_not_the_message() {
 
 /// Somebody overhears a signed message and gives it to b with a way that it never went.
 #[test]
-fn with_keys_nobody_is_told_of_a_loop_that_a_stranger_invents() {
+fn with_keys_nobody_hears_of_a_loop_that_a_stranger_invents() {
     let mut a = Node::new(keyed("a", &[("b", "b"), ("c", "b")], &["a", "b", "c"]));
     a.accept(draft(&["b", "c"]));
     let (_, _, Parcel::Message(overheard)) = a.sent.pop().unwrap() else { panic!() };

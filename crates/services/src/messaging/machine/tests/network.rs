@@ -1,7 +1,7 @@
 //! Several nodes over a virtual network that loses, delays and doubles requests and whose links
-//! flap, with nodes that are killed, also between what they do about one input, and start again from
-//! their disk: each message whose validity is left comes to each of its recipients exactly once, and
-//! no other twice.
+//! flap, with nodes that are killed, also between what they do about one input, and start again
+//! from their disk: each message whose validity is left comes to each of its recipients exactly
+//! once, and no other twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

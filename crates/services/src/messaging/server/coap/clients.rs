@@ -1,13 +1,13 @@
-//! Clients of this node over CoAP (RFC 7252): what they have over HTTP but for the outbox as a whole,
-//! and the inbox to observe (RFC 7641): what there is of it is told again whenever that changes.
+//! Clients of this node over CoAP (RFC 7252): what they have over HTTP but for the outbox as a
+//! whole, and the inbox to observe (RFC 7641): how much there is of it, whenever that changes.
 
 use proto::coap::{Code, Content, format, option};
 
 use super::super::documents::{self, Part, which};
-use super::super::owner::{Handle, InboxState};
+use super::super::owner::Handle;
 use super::{code, form_of, number};
 use crate::messaging::forms::Form;
-use crate::messaging::machine::{Input, Reply};
+use crate::messaging::machine::{InboxExtent, Input, Reply};
 use crate::messaging::message::{Draft, MESSAGE};
 use crate::messaging::refusal::{Reason, Refusal};
 
@@ -19,9 +19,9 @@ pub(super) async fn answer(handle: &Handle, request: &Content) -> Content {
     })
 }
 
-/// What an observer of the inbox is told: the greatest number there, and how many nobody has read.
-pub(super) fn observed(state: InboxState) -> Content {
-    let InboxState { last, unread } = state;
+/// What an observer of the inbox gets: the greatest number there, and how many nobody has read.
+pub(super) fn observed(extent: InboxExtent) -> Content {
+    let InboxExtent { last, unread } = extent;
     json(&serde_json::json!({ "last": last, "unread": unread })).with_uint(option::OBSERVE, 0)
 }
 
@@ -34,7 +34,7 @@ async fn act(handle: &Handle, request: &Content) -> Result<Content, Refusal> {
     match (request.code, &path[..]) {
         (Code::POST, ["messages"]) => submit(handle, request).await,
         (Code::GET, ["inbox"]) if request.uint(option::OBSERVE) == Some(0) => {
-            Ok(observed(handle.inbox_state()))
+            Ok(observed(handle.inbox_extent()))
         }
         (Code::GET, ["inbox"]) => {
             let part = Part::parse(&query, true).map_err(Refusal::malformed)?;

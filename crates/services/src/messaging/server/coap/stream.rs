@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use super::super::owner::Handle;
 use super::super::{ACCEPT_PAUSE, Addresses, MAX_CONNECTIONS, MAX_OF_ADDRESS, ended};
-use super::{Call, LONG_BYTES, Lost, MAX_CALLS, Time, Told, answer, lost, outcome, posted};
+use super::{Answered, Call, LONG_BYTES, Lost, MAX_CALLS, Time, answer, lost, outcome, posted};
 use crate::messaging::forms::Form;
 use crate::messaging::machine::Sent;
 use crate::messaging::message::Precedence;
@@ -189,7 +189,7 @@ struct Link {
     wake_at: Option<Duration>,
     queue: BytesMut,
     /// Who waits for answers, until when, and whether the time is cut.
-    waiting: BTreeMap<u64, (Duration, bool, oneshot::Sender<Told>)>,
+    waiting: BTreeMap<u64, (Duration, bool, oneshot::Sender<Answered>)>,
     last_request: u64,
     /// Since when nothing has waited.
     idle_since: Duration,
@@ -222,8 +222,9 @@ impl Link {
         })
     }
 
-    /// Until it ends, is idle for too long, or a call has no answer in all the time that calls have:
-    /// then what is in it would only hold up what follows. Without a handle requests of the peer find nothing.
+    /// Until it ends, is idle for too long, or a call has no answer in all the time that calls
+    /// have: then what is in it would only hold up what follows. Without a handle requests of the
+    /// peer find nothing.
     async fn run(mut self, handle: Option<Handle>, mut calls: Option<mpsc::Receiver<Call>>) {
         let (answered, mut answers) = mpsc::channel::<(u64, Content)>(MAX_CALLS);
         let mut room = BytesMut::with_capacity(READ_BYTES);
@@ -332,7 +333,7 @@ impl Link {
         self.is_over |= self.queue.len() > MAX_QUEUED_BYTES;
     }
 
-    fn tell(&mut self, request: u64, answer: Told) {
+    fn tell(&mut self, request: u64, answer: Answered) {
         if let Some((.., tell)) = self.waiting.remove(&request) {
             let _ = tell.send(answer);
         }

@@ -295,8 +295,8 @@ async fn a_client_over_coap_gives_reads_and_observes() {
         .with_uint(option::CONTENT_FORMAT, format::JSON.into())
         .with_payload(&br#"{"id":"a-1","addressees":["a"],"text":"Contact"}"#[..]);
     socket.send(&asked(2, &draft)).await.unwrap();
-    let told = next(1).await;
-    assert_eq!(state(&told).1, 1, "{told:?}");
+    let notified = next(1).await;
+    assert_eq!(state(&notified).1, 1, "{notified:?}");
     let one = |code| inbox_one(code, b"a-1");
     let accept = one(Code::GET).with_uint(option::ACCEPT, format::CBOR.into());
     socket.send(&asked(3, &accept)).await.unwrap();
