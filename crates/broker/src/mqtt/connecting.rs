@@ -187,7 +187,8 @@ impl Mqtt {
             return Err(Refused::with(Reason::NOT_AUTHORIZED, what));
         }
         let (peer, node, born_s) = (Some(peer), self.settings.node.clone(), self.born_s(now));
-        Ok(Some(Box::new(bridge::End { node, peer, bridge: None, pinged: false, born_s })))
+        let (bridge, pinged, is_believed) = (None, false, true);
+        Ok(Some(Box::new(bridge::End { node, peer, bridge, pinged, is_believed, born_s })))
     }
 
     /// A connection has its session; what follows is coded, or not.

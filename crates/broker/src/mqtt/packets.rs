@@ -252,12 +252,16 @@ impl Mqtt {
         let node = self.settings.node.clone();
         let Some(open) = self.open_mut(id) else { return };
         let (session, is_bridge) = (open.session, open.is_bridge);
+        let user = context.core.user(session).map(|user| &**user);
+        let is_believed = self.settings.may_bridge(user);
+        let Some(open) = self.open_mut(id) else { return };
         if open.version == Version::V5 && open.end.is_none() {
             let is_like_bridge =
                 |filter: &Filter| filter.options.no_local && filter.options.retain_as_published;
             // What has passed this node is to be known when it comes back by another way.
             open.end = subscribe.filters.iter().any(is_like_bridge).then(|| {
-                Box::new(bridge::End { node, peer: None, bridge: None, pinged: false, born_s })
+                let (peer, bridge, pinged) = (None, None, false);
+                Box::new(bridge::End { node, peer, bridge, pinged, is_believed, born_s })
             });
         }
         let identifier = subscribe.properties.number(Id::SUBSCRIPTION_IDENTIFIER).unwrap_or(0);
