@@ -55,7 +55,13 @@ impl Mqtt {
                 Ok(())
             }
             (Phase::Open(open), Packet::PingReq) => {
-                open.send(context, id, Packet::PingResp);
+                let is_held = matches!(open.held.back(), Some((_, Packet::PingResp)));
+                match open.is_greeting() {
+                    // Nothing comes before the CONNACK, and of this nothing twice.
+                    true if is_held => {}
+                    true => self.hold(context, id, Ticket(0), Packet::PingResp),
+                    false => open.send(context, id, Packet::PingResp),
+                }
                 Ok(())
             }
             (Phase::Open(_), Packet::Disconnect(disconnect)) => {
@@ -136,7 +142,7 @@ impl Mqtt {
             self.hold(context, id, ticket, ack);
             return Ok(());
         }
-        let unanswered = open.held.len() + context.core.inbound_len(session);
+        let unanswered = open.unanswered() + context.core.inbound_len(session);
         if publish.qos != Qos::AtMostOnce && unanswered >= receive_maximum {
             // MQTT 5 §3.3.4, MQTT-3.3.4-9; before MQTT 5 the client could not know.
             let limit =
