@@ -285,12 +285,12 @@ fn subscriptions_that_a_broker_forgets_are_made_anew() {
         let mut reader = longwire(&[&mine[..], more].concat()).stdout(Stdio::piped()).spawn();
         let reader = reader.as_mut().unwrap();
         let mut seen = BufReader::new(reader.stdout.take().unwrap()).lines();
-        let publishes = |topic, text| {
+        let publishes = |topic: &str, text: &str| {
             let times = ["--repeat", "100000", "--repeat-delay", "100 ms"];
             let args = ["pub", &url, "-t", topic, "-m", text];
             longwire(&[&args[..], &times].concat()).spawn().unwrap()
         };
-        let mut sees = |topic, text: &str| {
+        let mut sees = |topic: &str, text: &str| {
             let mut publisher = publishes(topic, text);
             assert!(seen.any(|line| line.unwrap() == text), "{more:?}");
             publisher.kill().unwrap();
