@@ -79,6 +79,7 @@ fuzz_target!(|data: &[u8]| {
         let asked = Asked {
             id: at as u64,
             is_get: how & 8 > 0,
+            is_secure: how & 128 > 0,
             target,
             content_type: Some(kind.to_owned()),
             body: body.into(),

@@ -102,6 +102,7 @@ fn input_of(what: u8, with: u8, bytes: &[u8]) -> Input {
         10 => Input::Detach { link, closed: with & 8 == 0 },
         _ if with == 7 => Input::Close,
         _ if with == 8 => Input::Eof,
+        _ if with > 200 => Input::Drained { link },
         _ => Input::Wake,
     }
 }

@@ -11,6 +11,8 @@ pub struct Asked {
     pub id: u64,
     /// It is a GET; else a POST.
     pub is_get: bool,
+    /// It came over TLS: so are the addresses that its answer names.
+    pub is_secure: bool,
     /// Path and query.
     pub target: String,
     /// The media type of the body.

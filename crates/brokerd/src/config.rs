@@ -439,14 +439,37 @@ impl Config {
 
     /// What WS-Notification is told that is reached at an address.
     #[must_use]
-    pub fn wsn(&self, address: String, seed: u64) -> broker::WsnSettings {
+    pub fn wsn(&self, addresses: [String; 2], seed: u64) -> broker::WsnSettings {
         let said = &self.broker;
+        let [address, secure_address] = addresses;
         broker::WsnSettings {
-            address: said.wsn_address.clone().unwrap_or(address),
+            address,
+            secure_address,
             seed,
             default_topic: said.wsn_default_topic.clone(),
             ..broker::WsnSettings::default()
         }
+    }
+
+    /// What others reach the listeners of WS-Notification at, the one without TLS and the one with
+    /// it. The address that is configured is for the one that there is; of two it is for the one
+    /// of its scheme, and the other has its own: nobody who came by TLS is sent to where there is
+    /// none.
+    pub(crate) fn wsn_addresses(
+        &self,
+        plain: Option<SocketAddr>,
+        secure: Option<SocketAddr>,
+    ) -> [String; 2] {
+        let said = self.broker.wsn_address.as_deref();
+        let is_alone = plain.is_some() != secure.is_some();
+        [("http", plain), ("https", secure)].map(|(scheme, at)| {
+            let is_its = |said: &&str| {
+                let own = said.split_once("://").map(|(scheme, _)| scheme);
+                is_alone || own.is_some_and(|own| own.eq_ignore_ascii_case(scheme))
+            };
+            let bound = at.or(plain).or(secure).map(|at| format!("{scheme}://{at}"));
+            said.filter(is_its).map(str::to_owned).or(bound).unwrap_or_default()
+        })
     }
 
     /// Number of a socket of MQTT-SN.

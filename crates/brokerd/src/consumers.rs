@@ -14,24 +14,21 @@ use hyper_util::rt::TokioIo;
 use proxy::dial::{Layers, Stream, Tls};
 
 use crate::config::Config;
+use crate::moving::{Moving, on_the_way};
 
 /// Longest body of an answer that is read, in bytes.
 const MAX_BODY_BYTES: usize = 4 << 20;
-/// How long a consumer may take for all of its answer.
+/// How long a consumer may take while nothing moves, besides the time that the request may be on
+/// the way.
 const POST_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Makes a request to a consumer, and tells what came of it.
 pub(crate) async fn post(post: Post, consumers: Rc<Consumers>) -> Posted {
     let (id, url) = (post.id, post.url.clone());
-    let made = tokio::time::timeout(POST_PATIENCE, make(post, &consumers)).await;
-    match made {
-        Ok(Ok((status, body))) => Posted { id, status: Some(status), body },
-        Ok(Err(error)) => {
+    match make(post, &consumers).await {
+        Ok((status, body)) => Posted { id, status: Some(status), body },
+        Err(error) => {
             tracing::info!(url, %error, "a consumer was not reached");
-            Posted { id, status: None, body: Bytes::new() }
-        }
-        Err(_) => {
-            tracing::info!(url, "a consumer took over {} s", POST_PATIENCE.as_secs());
             Posted { id, status: None, body: Bytes::new() }
         }
     }
@@ -47,7 +44,14 @@ async fn make(post: Post, consumers: &Consumers) -> io::Result<(u16, Bytes)> {
     };
     let host = uri.host().ok_or_else(|| io::Error::other("no host in its address"))?;
     let port = uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
-    let stream = consumers.dial(host, port, is_secure).await?;
+    let late = || {
+        let what = format!("nothing moves for {} s", POST_PATIENCE.as_secs());
+        io::Error::new(io::ErrorKind::TimedOut, what)
+    };
+    let stream = consumers.dial(host, port, is_secure);
+    let stream = tokio::time::timeout(POST_PATIENCE, stream).await.map_err(|_| late())??;
+    let stream = Moving::new(stream);
+    let clock = stream.clock();
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .map_err(|error| broken(&error))?;
@@ -60,12 +64,17 @@ async fn make(post: Post, consumers: &Consumers) -> io::Result<(u16, Bytes)> {
     if let Some(action) = &post.soap_action {
         request = request.header("SOAPAction", action);
     }
+    let patience = POST_PATIENCE + on_the_way(post.body.len());
     let request = request.body(Full::<Bytes>::from(post.body)).map_err(|error| broken(&error))?;
-    let answer = sender.send_request(request).await.map_err(|error| broken(&error))?;
-    let status = answer.status().as_u16();
-    let body = Limited::new(answer.into_body(), MAX_BODY_BYTES).collect().await;
+    let answered = async {
+        let answer = sender.send_request(request).await.map_err(|error| broken(&error))?;
+        let status = answer.status().as_u16();
+        let body = Limited::new(answer.into_body(), MAX_BODY_BYTES).collect().await;
+        Ok((status, body.map(|body| body.to_bytes()).unwrap_or_default()))
+    };
+    let answered = clock.watch(patience, answered).await;
     driving.abort();
-    Ok((status, body.map(|body| body.to_bytes()).unwrap_or_default()))
+    answered.unwrap_or_else(|| Err(late()))
 }
 
 /// Whom the broker makes requests to: whoever subscribes names an address that he may not be able

@@ -18,6 +18,7 @@ mod http;
 mod link;
 mod listen;
 mod log;
+mod moving;
 mod owner;
 mod password;
 mod senders;

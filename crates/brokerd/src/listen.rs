@@ -188,7 +188,7 @@ async fn serve(
 ) {
     if !wrapping.tls {
         if wrapping.http {
-            return http::run(owner, stream, peer).await;
+            return http::run(owner, stream, false, peer).await;
         }
         return websocket::run(owner, stream, protocol, None, peer).await;
     }
@@ -206,7 +206,7 @@ async fn serve(
         }
     };
     if wrapping.http {
-        return http::run(owner, stream, peer).await;
+        return http::run(owner, stream, true, peer).await;
     }
     let certified = tls::common_name(stream.get_ref().1.peer_certificates());
     if wrapping.websocket {

@@ -172,16 +172,17 @@ impl Owner {
 
     /// Speaks WS-Notification, if there is a listener for it.
     pub(crate) fn serve_wsn(&self, config: &Config, bound: &[Bound]) -> Result<(), Error> {
-        let Some(at) = bound.iter().find(|bound| bound.name.starts_with("wsn")) else {
+        let at = |name| bound.iter().find(|bound| bound.name == name).map(|bound| bound.address);
+        let (plain, secure) = (at("wsn"), at("wsns"));
+        if plain.is_none() && secure.is_none() {
             return Ok(());
-        };
-        let scheme = if at.name == "wsns" { "https" } else { "http" };
-        let address = format!("{scheme}://{}", at.address);
+        }
+        let addresses = config.wsn_addresses(plain, secure);
         let seed = match &config.broker.store {
             Some(directory) => store::seed(directory)?,
             None => store::random()?,
         };
-        let settings = config.wsn(address, seed);
+        let settings = config.wsn(addresses, seed);
         self.broker.borrow_mut().serve_wsn(self.now(), settings);
         Ok(())
     }

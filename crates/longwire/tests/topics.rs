@@ -221,6 +221,92 @@ fn subscriptions_that_are_kept_have_what_came_meanwhile() {
 }
 
 #[test]
+fn what_was_not_printed_is_not_acknowledged() {
+    let broker = Broker::start(6, &ALL);
+    let [mqtt, amqp, amqp091] = ["mqtt", "amqp", "amqp091"].map(|scheme| broker.url(scheme));
+    let kept: [(&str, &[&str]); 3] = [
+        (&mqtt, &["-t", "n/mqtt", "-i", "reader", "-c", "-q", "1"]),
+        (&amqp, &["-t", "n/amqp", "-i", "reader", "-c", "-q", "1"]),
+        (&amqp091, &["-t", "n/amqp091", "--queue", "work", "-q", "1"]),
+    ];
+    for (url, mine) in kept {
+        said(&[&["sub", url, "-E"][..], mine].concat());
+        let publish = |text| said(&["pub", &mqtt, "-t", mine[1], "-m", text, "-q", "1"]);
+        publish("1");
+        let mut reader =
+            longwire(&[&["sub", url][..], mine].concat()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(reader.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "1", "{url}");
+        // As `head -1` does.
+        drop(lines);
+        publish("2");
+        publish("3");
+        assert!(reader.wait().unwrap().success(), "{url}");
+        let rest = said(&[&["sub", url, "-C", "2", "-W", "30 s"][..], mine].concat());
+        assert_eq!(rest, "2\n3\n", "{url}");
+    }
+}
+
+#[test]
+fn a_pull_point_that_is_seldom_asked_lasts() {
+    let broker = Broker::start(1, &["--wsn", ZERO]);
+    let wsn = broker.url("wsn");
+    let published = ["pub", &wsn, "-t", "a", "-m", "x"];
+    let times = ["--repeat", "100000", "--repeat-delay", "500 ms"];
+    let mut publisher = longwire(&[&published[..], &times].concat()).spawn().unwrap();
+    // Subscriptions last for three seconds, unless they are renewed.
+    let lines = said(&[
+        "sub",
+        &wsn,
+        "-t",
+        "a",
+        "--keep-alive",
+        "1 s",
+        "--pull",
+        "5 s",
+        "-C",
+        "12",
+        "-W",
+        "120 s",
+    ]);
+    assert_eq!(lines, "x\n".repeat(12));
+    publisher.kill().unwrap();
+    publisher.wait().unwrap();
+}
+
+#[test]
+fn subscriptions_that_a_broker_forgets_are_made_anew() {
+    for more in [&["--pull", "200 ms"][..], &[]] {
+        let place = TcpListener::bind(ZERO).unwrap().local_addr().unwrap().to_string();
+        // It has no store.
+        let broker = Broker::start(1, &["--wsn", &place]);
+        let url = format!("wsn://{place}");
+        let mine = ["sub", &url, "-t", "a", "-t", "b", "--keep-alive", "1 s", "-W", "120 s"];
+        let mut reader = longwire(&[&mine[..], more].concat()).stdout(Stdio::piped()).spawn();
+        let reader = reader.as_mut().unwrap();
+        let mut seen = BufReader::new(reader.stdout.take().unwrap()).lines();
+        let publishes = |topic: &str, text: &str| {
+            let times = ["--repeat", "100000", "--repeat-delay", "100 ms"];
+            let args = ["pub", &url, "-t", topic, "-m", text];
+            longwire(&[&args[..], &times].concat()).spawn().unwrap()
+        };
+        let mut sees = |topic: &str, text: &str| {
+            let mut publisher = publishes(topic, text);
+            assert!(seen.any(|line| line.unwrap() == text), "{more:?}");
+            publisher.kill().unwrap();
+            publisher.wait().unwrap();
+        };
+        sees("a", "1");
+        drop(broker);
+        let _broker = Broker::start(1, &["--wsn", &place]);
+        sees("a", "2");
+        sees("b", "3");
+        reader.kill().unwrap();
+        reader.wait().unwrap();
+    }
+}
+
+#[test]
 fn messages_longer_than_what_is_written_at_once_do_not_stall() {
     let broker = Broker::start(6, &ALL);
     let mqtt = broker.url("mqtt");
@@ -282,8 +368,6 @@ fn a_broker_that_is_killed_gets_each_line() {
     let url = broker.url("mqtt");
     let mine = ["-i", "reader", "-c", "-q", "2", "-t", "log"];
     said(&[&["sub", &url, "-E"][..], &mine].concat());
-    // What is acknowledged is in the store, and the publisher's session with it.
-    said(&["pub", &url, "-t", "other", "-m", "x", "-q", "2", "-i", "writer", "-c"]);
     let options = ["-t", "log", "-l", "-r", "-q", "2", "-i", "writer", "-c", "--json"];
     let mut publisher = longwire(&[&["pub", &url][..], &options].concat())
         .stdin(Stdio::piped())
@@ -438,7 +522,12 @@ fn what_cannot_be_is_said_in_one_line() {
     let broker = Broker::start(6, &ALL);
     let (mqtt, sn, wsn) = (broker.url("mqtt"), broker.url("mqtt-sn"), broker.url("wsn"));
     let (amqp, amqp091) = (broker.url("amqp"), broker.url("amqp091"));
-    let cases: [(&[&str], i32, &str); 27] = [
+    let cases: [(&[&str], i32, &str); 28] = [
+        (
+            &["pub", &amqp, "-t", "a", "-n", "--password-file", "/dev/null"],
+            2,
+            "--password-file: AMQP 1.0 has passwords of users alone: give --user",
+        ),
         (&["pub", "http://x", "-t", "a", "-n"], 2, "no URL of a broker"),
         (&["pub", "mqtt://a:b@c", "-t", "a", "-n"], 2, "put it into a file"),
         (&["pub", "mqtt://127.0.0.1:1", "-t", "a", "-n"], 1, "refused"),

@@ -11,7 +11,7 @@ use super::connection::{Open, Phase};
 use super::{Mqtt, bridge, translate};
 use crate::core::Opening;
 use crate::event::Event;
-use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId};
+use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId, Ticket};
 use crate::outputs::{Context, Login};
 use crate::session::Will;
 
@@ -132,7 +132,7 @@ impl Mqtt {
             self.taken_over(context, displaced);
         }
         let max_bytes = properties.number(Id::MAXIMUM_PACKET_SIZE);
-        let open = Open {
+        let mut open = Open {
             session: opened.session,
             version: connect.version,
             is_bridge: connect.is_bridge,
@@ -166,11 +166,31 @@ impl Mqtt {
         if is_coded {
             bridge::say_coding(&mut answer.properties);
         }
-        open.send(context, id, Packet::ConnAck(answer));
+        self.greet(context, id, &mut open, answer, opened.expiry);
         let due = open.keep_alive.map(|time| context.now.saturating_add(time + time / 2));
         self.timers.set(id, due);
         self.begin(context, id, open, is_coded);
         Ok(())
+    }
+
+    /// Sends the CONNACK: what a session that outlives its connection is granted, it has after a
+    /// crash.
+    fn greet(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        open: &mut Open,
+        answer: ConnAck,
+        expiry: Duration,
+    ) {
+        let ticket = match expiry.is_zero() {
+            true => Ticket(0),
+            false => context.core.journal.ticket(),
+        };
+        open.acknowledge(context, id, ticket, Packet::ConnAck(answer));
+        if open.is_greeting() {
+            self.holding.insert(id);
+        }
     }
 
     /// What a connection has where it says that it is of another node; not all may.
@@ -187,7 +207,8 @@ impl Mqtt {
             return Err(Refused::with(Reason::NOT_AUTHORIZED, what));
         }
         let (peer, node, born_s) = (Some(peer), self.settings.node.clone(), self.born_s(now));
-        Ok(Some(Box::new(bridge::End { node, peer, bridge: None, pinged: false, born_s })))
+        let (bridge, pinged, is_believed) = (None, false, true);
+        Ok(Some(Box::new(bridge::End { node, peer, bridge, pinged, is_believed, born_s })))
     }
 
     /// A connection has its session; what follows is coded, or not.
@@ -204,11 +225,14 @@ impl Mqtt {
             open.max_numbered = 0;
         }
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        connection.phase = Phase::Open(Box::new(open));
         if is_coded {
-            context.outputs.code(id);
+            // Behind the CONNACK, where that waits.
+            if !open.is_greeting() {
+                context.outputs.code(id);
+            }
             connection.begin_coded();
         }
+        connection.phase = Phase::Open(Box::new(open));
     }
 
     /// Whether there is a place for one more node whose connection is coded: one user gets no

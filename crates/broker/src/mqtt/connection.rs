@@ -157,8 +157,27 @@ impl Open {
         }
     }
 
-    /// Sends what waits no more.
-    pub(super) fn flush(&mut self, context: &mut Context<'_>, id: ConnectionId, done: Ticket) {
+    /// Sends what waits no more; what is behind the CONNACK may be coded.
+    pub(super) fn flush(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        done: Ticket,
+        is_coded: bool,
+    ) {
+        if self.is_greeting()
+            && let Some((_, packet)) = self.held.pop_front_if(|(ticket, _)| *ticket <= done)
+        {
+            self.send(context, id, packet);
+            if is_coded {
+                context.outputs.code(id);
+            }
+            // What waits for this client has waited for that.
+            context.core.poke(self.session);
+        }
+        if self.is_greeting() {
+            return;
+        }
         while self.held.front().is_some_and(|(ticket, _)| *ticket <= done) {
             if let Some((_, packet)) = self.held.pop_front() {
                 self.send(context, id, packet);
@@ -190,6 +209,16 @@ impl Open {
             | Reason::QUOTA_EXCEEDED => reason,
             _ => Reason::UNSPECIFIED_ERROR,
         }
+    }
+
+    /// Whether the CONNACK waits: nothing comes before it.
+    pub(super) fn is_greeting(&self) -> bool {
+        matches!(self.held.front(), Some((_, Packet::ConnAck(_))))
+    }
+
+    /// Answers that wait, but for the CONNACK.
+    pub(super) fn unanswered(&self) -> usize {
+        self.held.len() - usize::from(self.is_greeting())
     }
 
     /// Whether an acknowledgement waits.

@@ -24,6 +24,10 @@ pub(super) fn deliver(
     max_numbered: u16,
     written: &mut Written,
 ) {
+    if open.is_greeting() {
+        // It comes again behind the CONNACK.
+        return;
+    }
     open.max_numbered = open.max_numbered.min(max_numbered);
     take(context, id, open, written);
     if open.bridge().is_some() && context.outputs.asks(id) {

@@ -5,6 +5,8 @@ mod connecting;
 mod connection;
 mod deliver;
 mod packets;
+#[cfg(test)]
+mod tests;
 mod translate;
 mod written;
 
@@ -173,7 +175,8 @@ impl Mqtt {
         self.unlinked(context.now, id);
         match connection.phase {
             Phase::Open(open) => {
-                if open.version == Version::V5 {
+                // MQTT 5 §3.2, MQTT-3.2.0-1: nothing comes before the CONNACK.
+                if open.version == Version::V5 && !open.is_greeting() {
                     let mut goes = Disconnect::new(open.may_say(reason));
                     translate::explain(&mut goes.properties, what);
                     open.send(context, id, Packet::Disconnect(goes));
@@ -271,10 +274,10 @@ impl Adapter for Mqtt {
         let connections = &mut self.connections;
         self.holding.retain(|id| {
             let connection = connections.get_mut(id).map(Box::as_mut);
-            let Some(Connection { phase: Phase::Open(open), .. }) = connection else {
+            let Some(Connection { phase: Phase::Open(open), coded, .. }) = connection else {
                 return false;
             };
-            open.flush(context, *id, done);
+            open.flush(context, *id, done, coded.is_some());
             open.is_holding()
         });
     }

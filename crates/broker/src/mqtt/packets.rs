@@ -55,7 +55,13 @@ impl Mqtt {
                 Ok(())
             }
             (Phase::Open(open), Packet::PingReq) => {
-                open.send(context, id, Packet::PingResp);
+                let is_held = matches!(open.held.back(), Some((_, Packet::PingResp)));
+                match open.is_greeting() {
+                    // Nothing comes before the CONNACK, and of this nothing twice.
+                    true if is_held => {}
+                    true => self.hold(context, id, Ticket(0), Packet::PingResp),
+                    false => open.send(context, id, Packet::PingResp),
+                }
                 Ok(())
             }
             (Phase::Open(_), Packet::Disconnect(disconnect)) => {
@@ -136,7 +142,7 @@ impl Mqtt {
             self.hold(context, id, ticket, ack);
             return Ok(());
         }
-        let unanswered = open.held.len() + context.core.inbound_len(session);
+        let unanswered = open.unanswered() + context.core.inbound_len(session);
         if publish.qos != Qos::AtMostOnce && unanswered >= receive_maximum {
             // MQTT 5 §3.3.4, MQTT-3.3.4-9; before MQTT 5 the client could not know.
             let limit =
@@ -252,12 +258,16 @@ impl Mqtt {
         let node = self.settings.node.clone();
         let Some(open) = self.open_mut(id) else { return };
         let (session, is_bridge) = (open.session, open.is_bridge);
+        let user = context.core.user(session).map(|user| &**user);
+        let is_believed = self.settings.may_bridge(user);
+        let Some(open) = self.open_mut(id) else { return };
         if open.version == Version::V5 && open.end.is_none() {
             let is_like_bridge =
                 |filter: &Filter| filter.options.no_local && filter.options.retain_as_published;
             // What has passed this node is to be known when it comes back by another way.
             open.end = subscribe.filters.iter().any(is_like_bridge).then(|| {
-                Box::new(bridge::End { node, peer: None, bridge: None, pinged: false, born_s })
+                let (peer, bridge, pinged) = (None, None, false);
+                Box::new(bridge::End { node, peer, bridge, pinged, is_believed, born_s })
             });
         }
         let identifier = subscribe.properties.number(Id::SUBSCRIPTION_IDENTIFIER).unwrap_or(0);

@@ -105,6 +105,8 @@ pub(crate) struct Wsn {
     held: VecDeque<(Ticket, Answer)>,
     last_id: u64,
     last_post: u64,
+    /// Whether the request that is served came over TLS.
+    is_asked_securely: bool,
     /// The element of the publication that was last sent, for all who get it.
     rendered: Option<(u64, Arc<str>)>,
 }
@@ -122,12 +124,14 @@ impl Wsn {
             held: VecDeque::new(),
             last_id: 0,
             last_post: 0,
+            is_asked_securely: false,
             rendered: None,
         }
     }
 
     /// A request came.
     pub(crate) fn ask(&mut self, context: &mut Context<'_>, asked: &Asked) {
+        self.is_asked_securely = asked.is_secure;
         let answer =
             if asked.is_get { describe(&self.settings, asked) } else { self.post(context, asked) };
         let durable = context.core.settings().durable && answer.status < 300;
@@ -292,7 +296,7 @@ fn plain(id: u64, status: u16, what: &str) -> Answer {
 fn describe(settings: &Settings, asked: &Asked) -> Answer {
     let (_, query) = asked.target.split_once('?').unwrap_or((&asked.target, ""));
     if query.eq_ignore_ascii_case("wsdl") {
-        let body = wsdl::document(&settings.address);
+        let body = wsdl::document(settings.address_for(asked.is_secure));
         let content_type = Some("text/xml; charset=utf-8".to_owned());
         return Answer { id: asked.id, status: 200, content_type, body: body.into() };
     }

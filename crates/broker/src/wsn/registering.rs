@@ -103,8 +103,10 @@ impl Wsn {
         if demand {
             self.timers.set_by(Due::Demand, context.now);
         }
-        let reference = self.settings.address_of(Resource::Registration(id));
-        Ok(Response::Register { reference, consumer: self.settings.address.clone() })
+        let reference =
+            self.settings.address_of(Resource::Registration(id), self.is_asked_securely);
+        let consumer = self.settings.address_for(self.is_asked_securely).to_owned();
+        Ok(Response::Register { reference, consumer })
     }
 
     pub(super) fn destroy_registration(

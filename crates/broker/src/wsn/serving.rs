@@ -170,7 +170,8 @@ impl Wsn {
         self.keep(context, id);
         let due = self.settings.when(context.now, terminates_ms);
         self.timers.set(Due::Termination(id), Some(due));
-        let reference = self.settings.address_of(Resource::Subscription(id));
+        let reference =
+            self.settings.address_of(Resource::Subscription(id), self.is_asked_securely);
         Ok(Response::Subscribe { reference, times_ms: (created_ms, terminates_ms) })
     }
 
@@ -353,7 +354,9 @@ impl Wsn {
         let id = self.next_id();
         self.pull_points.insert(id, PullPoint { user: user.cloned(), ..PullPoint::default() });
         self.touch_pull_point(context.now, id);
-        Ok(Response::PullPoint(self.settings.address_of(Resource::PullPoint(id))))
+        Ok(Response::PullPoint(
+            self.settings.address_of(Resource::PullPoint(id), self.is_asked_securely),
+        ))
     }
 
     /// A pull point that nobody asks for so long as a subscription may live is gone.
@@ -535,7 +538,9 @@ impl Wsn {
             (WSNT, "ConsumerReference") => {
                 let address = match &subscription.consumer {
                     Consumer::Push(endpoint) => endpoint.address.clone(),
-                    Consumer::Pull(id) => self.settings.address_of(Resource::PullPoint(*id)),
+                    Consumer::Pull(id) => {
+                        self.settings.address_of(Resource::PullPoint(*id), self.is_asked_securely)
+                    }
                 };
                 Some(vec![Property::Reference("ConsumerReference", address)])
             }

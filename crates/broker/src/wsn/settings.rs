@@ -12,6 +12,8 @@ use super::topics::{Mount, Topics};
 pub struct Settings {
     /// The address that others reach the broker at, such as `http://10.0.0.1:8080`.
     pub address: String,
+    /// The one for who comes over TLS; empty: the same.
+    pub secure_address: String,
     /// Milliseconds since 1970 at the time 0 of the broker.
     pub unix_ms: u64,
     /// Makes the addresses of subscriptions hard to guess; with a store it must stay the same, or
@@ -47,6 +49,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             address: "http://127.0.0.1:8080".to_owned(),
+            secure_address: String::new(),
             unix_ms: 0,
             seed: 0,
             default_topic: None,
@@ -102,9 +105,16 @@ impl Settings {
         Ok(at_ms)
     }
 
+    /// The address for who comes over TLS, or without.
+    pub(super) fn address_for(&self, is_secure: bool) -> &str {
+        let has_two = is_secure && !self.secure_address.is_empty();
+        if has_two { &self.secure_address } else { &self.address }
+    }
+
     /// The address of a resource.
-    pub(super) fn address_of(&self, resource: Resource) -> String {
-        format!("{}/{}", self.address.trim_end_matches('/'), self.path_of(resource))
+    pub(super) fn address_of(&self, resource: Resource, is_secure: bool) -> String {
+        let own = self.address_for(is_secure).trim_end_matches('/');
+        format!("{own}/{}", self.path_of(resource))
     }
 
     /// Its path, which names the kind, the number, and what only who was told it knows.
@@ -125,7 +135,10 @@ impl Settings {
 
     /// What stands behind our own address in an address, if it is one of ours.
     pub(super) fn own_path<'p>(&self, address: &'p str) -> Option<&'p str> {
-        let path = address.strip_prefix(self.address.trim_end_matches('/'))?;
-        (path.is_empty() || path.starts_with(['/', '?'])).then_some(path)
+        [false, true].into_iter().find_map(|is_secure| {
+            let own = self.address_for(is_secure).trim_end_matches('/');
+            let path = address.strip_prefix(own)?;
+            (path.is_empty() || path.starts_with(['/', '?'])).then_some(path)
+        })
     }
 }

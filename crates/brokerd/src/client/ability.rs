@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use proto::mqtt::Version;
 
-use super::Scheme;
+use super::{Scheme, Target};
 use crate::error::Error;
 
 /// A protocol, and its version where versions can say different things.
@@ -128,6 +128,19 @@ impl Dialect {
             [most @ .., last] => format!("{} and {last} have", most.join(", ")),
         };
         Err(Error::Caller(format!("{option}: {name} has no such thing {here}; {instead}")))
+    }
+
+    /// Refuses a password that is nobody's: MQTT 5 alone has such (MQTT 5 §3.1.2.9).
+    ///
+    /// # Errors
+    /// [`Error::Caller`] with what names a user.
+    pub fn check_password(self, target: &Target) -> Result<(), Error> {
+        if self == Self::Mqtt5 || target.user.is_some() {
+            return Ok(());
+        }
+        let name = self.name();
+        let text = format!("--password-file: {name} has passwords of users alone: give --user");
+        Err(Error::Caller(text))
     }
 
     /// Refuses a quality of service that is not had here.

@@ -1,4 +1,5 @@
-//! The stream below a protocol: bytes come, and bytes are written while others come.
+//! The stream below a protocol: bytes come, and bytes are written while others come. Above it is
+//! the protocol's machine, which says what is written.
 
 use std::time::Duration;
 
@@ -13,13 +14,51 @@ use crate::websocket;
 
 /// How long the last bytes may wait before some of them leave.
 const FAREWELL: Duration = Duration::from_secs(10);
+/// Room that is made to read to, and that there is at least.
+const READ_BYTES: usize = 64 << 10;
+const MIN_READ_BYTES: usize = 4 << 10;
+
+/// A client's machine, as far as its protocol does not matter.
+pub(super) trait Machine {
+    /// What it tells the caller.
+    type Said;
+
+    /// The next thing to do; `None` when there is nothing until the next input.
+    fn poll(&mut self) -> Option<Step<Self::Said>>;
+
+    /// Bytes came.
+    fn received(&mut self, now: Duration, bytes: Bytes);
+
+    /// The time that it has named is there.
+    fn woken(&mut self, now: Duration);
+}
+
+/// What a machine wants.
+pub(super) enum Step<T> {
+    /// These bytes are to be written.
+    Transmit(Bytes),
+    /// It is to be woken then, and not as it said before.
+    WakeAt(Duration),
+    /// The caller is to hear this.
+    Said(T),
+}
+
+/// What comes next of a connection with its machine.
+pub(super) enum Next<T> {
+    /// The machine says something.
+    Said(T),
+    /// What was to be written has left: there is room for more.
+    Written,
+    /// The connection is broken, or over.
+    Lost,
+}
 
 /// What happened to a connection.
 #[derive(Debug)]
-pub(super) enum Happening {
+enum Happening {
     /// Bytes came.
     Bytes(Bytes),
-    /// The time of [`Line::wake_at`] is there.
+    /// The time of `wake_at` is there.
     Wake,
     /// What was to be written has left: there is room again.
     Written,
@@ -35,10 +74,14 @@ pub(super) struct Line<'a> {
     came: BytesMut,
     /// What is to be written; whoever fills it bounds it.
     pub(super) leaves: BytesMut,
+    /// Bytes of this connection that were to be written so far.
+    appended: u64,
     /// Something was written that the layers in between may still hold.
     must_flush: bool,
     /// When it is to be told that this time is there.
-    pub(super) wake_at: Option<Duration>,
+    wake_at: Option<Duration>,
+    /// When the connection was made, bytes last left, or there came to be some.
+    moved_at: Duration,
 }
 
 impl<'a> Line<'a> {
@@ -49,9 +92,40 @@ impl<'a> Line<'a> {
             began: Instant::now(),
             came: BytesMut::new(),
             leaves: BytesMut::new(),
+            appended: 0,
             must_flush: false,
             wake_at: None,
+            moved_at: Duration::ZERO,
         }
+    }
+
+    /// These bytes are to be written.
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        if self.leaves.is_empty() {
+            self.moved_at = self.now();
+        }
+        self.appended += bytes.len() as u64;
+        self.leaves.extend_from_slice(bytes);
+    }
+
+    /// Bytes of this connection that were to be written so far.
+    pub(super) fn appended(&self) -> u64 {
+        self.appended
+    }
+
+    /// Those of them that were.
+    pub(super) fn written(&self) -> u64 {
+        self.appended - self.leaves.len() as u64
+    }
+
+    /// When the connection was made, bytes last left, or there came to be some.
+    pub(super) fn moved_at(&self) -> Duration {
+        self.moved_at
+    }
+
+    /// Sleeps until a time of [`Line::now`].
+    pub(super) fn sleep_until(&self, at: Duration) -> tokio::time::Sleep {
+        tokio::time::sleep_until(self.began + at)
     }
 
     /// The time since it was made.
@@ -73,7 +147,27 @@ impl<'a> Line<'a> {
             None => stream,
             Some(_) => Box::new(websocket::of_client(stream)),
         });
+        self.moved_at = self.now();
         Ok(())
+    }
+
+    /// What comes next of the connection and the machine above it. May be dropped while it waits.
+    pub(super) async fn next<M: Machine>(&mut self, machine: &mut M) -> Next<M::Said> {
+        loop {
+            while let Some(step) = machine.poll() {
+                match step {
+                    Step::Transmit(bytes) => self.write(&bytes),
+                    Step::WakeAt(at) => self.wake_at = Some(at),
+                    Step::Said(said) => return Next::Said(said),
+                }
+            }
+            match self.happening().await {
+                Happening::Bytes(bytes) => machine.received(self.now(), bytes),
+                Happening::Wake => machine.woken(self.now()),
+                Happening::Written => return Next::Written,
+                Happening::Lost => return Next::Lost,
+            }
+        }
     }
 
     /// The connection is of no use any more.
@@ -81,20 +175,25 @@ impl<'a> Line<'a> {
         self.stream = None;
         self.came.clear();
         self.leaves.clear();
+        self.appended = 0;
         self.must_flush = false;
         self.wake_at = None;
     }
 
     /// Writes what is to be written, until something happens. May be dropped while it waits;
     /// without a connection nothing happens.
-    pub(super) async fn happening(&mut self) -> Happening {
-        let Self { stream, came, leaves, must_flush, wake_at, began, .. } = self;
+    async fn happening(&mut self) -> Happening {
+        let Self { stream, came, leaves, must_flush, wake_at, began, moved_at, .. } = self;
         let Some(stream) = stream else { return std::future::pending().await };
         let (mut reader, mut writer) = tokio::io::split(stream);
         loop {
             let has_wake = wake_at.is_some();
             let wake = *began + wake_at.unwrap_or_default();
             let has_bytes = !leaves.is_empty();
+            // What was handed on took its room with it.
+            if came.capacity() - came.len() < MIN_READ_BYTES {
+                came.reserve(READ_BYTES);
+            }
             // Each may be dropped before it is done, and is begun anew.
             let push = async {
                 match has_bytes {
@@ -109,11 +208,10 @@ impl<'a> Line<'a> {
                         if !has_bytes {
                             return Happening::Written;
                         }
+                        *moved_at = began.elapsed();
                     }
-                    _ => {
-                        leaves.clear();
-                        return Happening::Lost;
-                    }
+                    // What is left stays, so that whoever ends hears of it.
+                    _ => return Happening::Lost,
                 },
                 read = reader.read_buf(came) => {
                     return match read {

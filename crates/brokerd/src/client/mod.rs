@@ -13,6 +13,7 @@ mod line;
 mod mqtt;
 mod mqttsn;
 mod mqttudp;
+mod pending;
 mod target;
 mod wsn;
 
@@ -95,6 +96,13 @@ pub struct Settings {
     pub exchange: Option<String>,
 }
 
+impl Settings {
+    /// The keep-alive in whole seconds; only zero is none.
+    fn keep_alive_s(&self) -> u64 {
+        self.keep_alive.as_secs() + u64::from(self.keep_alive.subsec_nanos() > 0)
+    }
+}
+
 /// What is subscribed to.
 #[derive(Clone, Debug, Default)]
 pub struct Wish {
@@ -121,7 +129,25 @@ pub enum Event {
     Subscribed(Vec<String>),
     /// A message came.
     Message(Message),
+    /// A message came that cannot be read, for this reason; the broker is told that it is not
+    /// taken.
+    Unreadable(String),
 }
+
+/// What became of an [`Event`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It was taken, and more is wanted.
+    More,
+    /// It was taken, and was the last.
+    Last,
+    /// It could not be taken: a message stays with the broker, as far as the protocol can say so,
+    /// and nothing more is wanted.
+    Failed,
+}
+
+/// Takes what a subscriber hears.
+pub(crate) type Take<'a> = dyn FnMut(Event) -> Taken + 'a;
 
 /// What became of the messages of a publisher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -133,6 +159,10 @@ pub struct Published {
     /// How many failed.
     pub failed: u64,
 }
+
+/// What is said of a message that was under way when the connection was lost, and must not go
+/// twice.
+const UNKNOWN_END: &str = "the connection was lost: whether it arrived is not known";
 
 /// Failures whose reasons are kept.
 pub const MAX_FAILURES: usize = 100;
@@ -148,6 +178,20 @@ impl Published {
         if self.failures.len() < MAX_FAILURES {
             self.failures.push(why);
         }
+    }
+
+    /// A message has its end.
+    fn end(&mut self, end: Result<(), String>) {
+        match end {
+            Ok(()) => self.accepted += 1,
+            Err(why) => self.fail(why),
+        }
+    }
+
+    /// One that has left where nobody acknowledges was refused behind that.
+    fn fail_late(&mut self, why: String) {
+        self.accepted = self.accepted.saturating_sub(1);
+        self.fail(why);
     }
 }
 
@@ -171,8 +215,8 @@ pub async fn publish(
     }
 }
 
-/// Hands on what comes of a subscription until `take` says false or `end` is done, and then says
-/// that it leaves.
+/// Hands on what comes of a subscription until `take` wants no more or `end` is done, and then says
+/// that it leaves. A message is acknowledged when `take` has it.
 ///
 /// # Errors
 /// As [`publish`].
@@ -180,7 +224,7 @@ pub async fn subscribe(
     target: &Target,
     settings: &Settings,
     wish: &Wish,
-    take: &mut dyn FnMut(Event) -> bool,
+    take: &mut dyn FnMut(Event) -> Taken,
     end: impl Future<Output = ()>,
 ) -> Result<(), Error> {
     let mut end = std::pin::pin!(end);

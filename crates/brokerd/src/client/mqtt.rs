@@ -1,5 +1,6 @@
 //! MQTT 3.1, 3.1.1 and 5, over TCP, TLS or WebSocket.
 
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -12,18 +13,17 @@ use proto::mqtt::{
 use tokio::sync::mpsc;
 
 use super::again::Again;
-use super::line::{Happening, Line};
-use super::{Event, Message, Published, Settings, Target, Wish};
+use super::line::{Line, Machine, Next, Step};
+use super::pending::Pending;
+use super::{Event, Message, Published, Settings, Take, Taken, Target, UNKNOWN_END, Wish};
 use crate::error::Error;
 
-/// Messages that a publisher has open at once; further ones wait with who makes them.
-const MAX_OPEN: usize = 1000;
 /// Bytes that wait to be written, beyond which no further message is taken.
 const MAX_UNWRITTEN_BYTES: usize = 64 << 10;
 /// Messages on the way to this client at once, and topics that come as a number.
 const RECEIVE_MAXIMUM: u32 = 1000;
 const ALIASES: u32 = 64;
-/// How long a broker may take to answer.
+/// How long a broker may take to let this client in, and to answer a sign of life.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The SUBSCRIBE of a client; there is one.
 const SUBSCRIBE: u64 = 0;
@@ -36,16 +36,26 @@ pub(super) async fn publish(
 ) -> Result<Published, Error> {
     let mut talk = Talk::new(target, settings)?;
     let mut published = Published::default();
+    let mut pending = Pending::new(settings.retry);
     let (mut key, mut is_over) = (0, false);
+    // Those of QoS 0.
+    // bound: that of `pending`.
+    let mut unacknowledged = BTreeSet::new();
     talk.connect().await?;
     loop {
-        if is_over && published.ended() == key {
+        while let Some(key) = pending.left(&talk.line) {
+            unacknowledged.remove(&key);
+            published.accepted += 1;
+        }
+        if is_over && pending.is_empty() {
             talk.leave().await?;
             return Ok(published);
         }
-        let has_room = !is_over
-            && talk.client.open_messages() < MAX_OPEN
-            && talk.line.leaves.len() < MAX_UNWRITTEN_BYTES;
+        let has_room =
+            !is_over && pending.has_room() && talk.line.leaves.len() < MAX_UNWRITTEN_BYTES;
+        let late_at = pending.late_at(&talk.line);
+        let late = talk.line.sleep_until(late_at.unwrap_or_default());
+        let now = talk.line.now();
         tokio::select! {
             message = messages.recv(), if has_room => {
                 let Some(message) = message else {
@@ -55,19 +65,47 @@ pub(super) async fn publish(
                 // Each has one end.
                 key += 1;
                 match publication(message, settings.version) {
-                    Ok(publish) => talk.input(Input::Publish { key, publish }),
+                    Ok(publish) => {
+                        if publish.qos == Qos::AtMostOnce {
+                            unacknowledged.insert(key);
+                        }
+                        pending.begin(now, key, publish.payload.len());
+                        talk.input(Input::Publish { key, publish });
+                    }
                     Err(why) => published.fail(why),
                 }
             }
-            output = talk.next() => match output {
-                Some(Output::Published { reason, .. }) if reason.is_failure() => {
-                    published.fail(format!("the broker refuses it: {}", named(reason)));
-                }
-                Some(Output::Published { .. }) => published.accepted += 1,
-                Some(Output::Failed { failure, .. }) => published.fail(words(&failure)),
-                Some(Output::Closed(closed)) => talk.lost(&closed).await?,
-                _ => {}
-            },
+            output = talk.next() => {
+                let (key, end) = match output {
+                    Some(Output::Published { key, reason }) if reason.is_failure() => {
+                        (key, Err(format!("the broker refuses it: {}", named(reason))))
+                    }
+                    Some(Output::Published { key, .. }) if unacknowledged.contains(&key) => {
+                        // It is among what is to be written.
+                        pending.leaves_with(talk.line.appended(), key);
+                        continue;
+                    }
+                    Some(Output::Published { key, .. }) => (key, Ok(())),
+                    Some(Output::Failed { key, failure }) => (key, Err(words(&failure))),
+                    Some(Output::Closed(closed)) => {
+                        for key in pending.stayed() {
+                            unacknowledged.remove(&key);
+                            pending.end(now, key);
+                            published.fail(UNKNOWN_END.to_owned());
+                        }
+                        talk.lost(&closed).await?;
+                        continue;
+                    }
+                    _ => continue,
+                };
+                unacknowledged.remove(&key);
+                pending.end(talk.line.now(), key);
+                published.end(end);
+            }
+            () = late, if late_at.is_some() => {
+                pending.late(&talk.line, &target.address)?;
+                talk.input(Input::Disconnected);
+            }
         }
     }
 }
@@ -77,23 +115,26 @@ pub(super) async fn subscribe(
     target: &Target,
     settings: &Settings,
     wish: &Wish,
-    take: &mut dyn FnMut(Event) -> bool,
+    take: &mut Take<'_>,
     mut end: Pin<&mut impl Future<Output = ()>>,
 ) -> Result<(), Error> {
     let filters = filters(wish)?;
     let mut talk = Talk::new(target, settings)?;
-    talk.connect().await?;
+    tokio::select! {
+        connected = talk.connect() => connected?,
+        () = end.as_mut() => return Ok(()),
+    }
     loop {
         let output = tokio::select! {
             output = talk.next() => output,
             () = end.as_mut() => break,
         };
         let Some(output) = output else { continue };
-        let goes_on = match output {
+        let taken = match output {
             Output::Open(_) => {
                 let (filters, properties) = (filters.clone(), Properties::NONE);
                 talk.input(Input::Subscribe { key: SUBSCRIBE, filters, properties });
-                true
+                Taken::More
             }
             Output::Subscribed { ack, .. } => {
                 let answers = wish.filters.iter().zip(&ack.reasons);
@@ -109,32 +150,55 @@ pub(super) async fn subscribe(
                 take(Event::Subscribed(refused))
             }
             Output::Message { receipt, publish } => {
-                let goes_on = wish.no_retained && publish.retain || {
-                    take(Event::Message(message(publish)))
+                let is_passed_over = wish.no_retained && publish.retain;
+                let taken = match is_passed_over {
+                    true => Taken::More,
+                    false => take(Event::Message(message(publish))),
                 };
-                if let Some(receipt) = receipt {
+                // What was not taken comes again when the session goes on.
+                if let Some(receipt) = receipt.filter(|_| taken != Taken::Failed) {
                     talk.input(Input::Accept { receipt, reason: Reason::SUCCESS });
                 }
-                goes_on
+                taken
             }
-            Output::Failed { failure: Failure::Unconnected, .. } => true,
+            Output::Failed { failure: Failure::Unconnected, .. } => Taken::More,
             Output::Failed { failure, .. } => return Err(Error::Caller(words(&failure))),
             Output::Closed(closed) => {
                 tokio::select! {
                     lost = talk.lost(&closed) => lost?,
                     () = end.as_mut() => return Ok(()),
                 }
-                true
+                Taken::More
             }
-            _ => true,
+            _ => Taken::More,
         };
-        if !goes_on {
+        if taken != Taken::More {
             break;
         }
     }
     // What it got is there, whether the broker hears that it leaves or not.
     let _ = talk.leave().await;
     Ok(())
+}
+
+impl Machine for Client {
+    type Said = Output;
+
+    fn poll(&mut self) -> Option<Step<Output>> {
+        Some(match self.poll_output()? {
+            Output::Transmit(bytes) => Step::Transmit(bytes),
+            Output::WakeAt(at) => Step::WakeAt(at),
+            other => Step::Said(other),
+        })
+    }
+
+    fn received(&mut self, now: Duration, bytes: Bytes) {
+        self.handle_input(now, Input::Bytes(bytes));
+    }
+
+    fn woken(&mut self, now: Duration) {
+        self.handle_input(now, Input::Wake);
+    }
 }
 
 /// A client, and its connection where there is one.
@@ -180,26 +244,17 @@ impl<'a> Talk<'a> {
     /// room for more. May be dropped while it waits.
     async fn next(&mut self) -> Option<Output> {
         loop {
-            while let Some(output) = self.client.poll_output() {
-                match output {
-                    Output::Transmit(bytes) => self.line.leaves.extend_from_slice(&bytes),
-                    Output::WakeAt(at) => self.line.wake_at = Some(at),
-                    other => {
-                        if matches!(other, Output::Open(_)) {
-                            self.has_been_open = true;
-                            self.again.connected();
-                        }
-                        return Some(other);
+            match self.line.next(&mut self.client).await {
+                Next::Said(output) => {
+                    if matches!(output, Output::Open(_)) {
+                        self.has_been_open = true;
+                        self.again.connected();
                     }
+                    return Some(output);
                 }
+                Next::Written => return None,
+                Next::Lost => self.input(Input::Disconnected),
             }
-            let input = match self.line.happening().await {
-                Happening::Bytes(bytes) => Input::Bytes(bytes),
-                Happening::Wake => Input::Wake,
-                Happening::Written => return None,
-                Happening::Lost => Input::Disconnected,
-            };
-            self.input(input);
         }
     }
 
@@ -250,7 +305,7 @@ impl<'a> Talk<'a> {
         self.input(Input::Disconnect(Disconnect { reason, properties: Properties::NONE }));
         while let Some(output) = self.client.poll_output() {
             if let Output::Transmit(bytes) = output {
-                self.line.leaves.extend_from_slice(&bytes);
+                self.line.write(&bytes);
             }
         }
         self.line.finish().await
@@ -277,7 +332,7 @@ fn connect(target: &Target, settings: &Settings) -> Result<Connect, String> {
             publication(will, settings.version)?;
         Ok::<_, String>(Will { topic, payload, qos, retain, properties })
     });
-    let keep_alive = settings.keep_alive.as_secs();
+    let keep_alive = settings.keep_alive_s();
     Ok(Connect {
         version: settings.version,
         is_bridge: false,

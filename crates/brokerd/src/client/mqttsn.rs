@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::again::Again;
-use super::{Event, Message, Published, Settings, Target, Wish};
+use super::{Event, Message, Published, Settings, Take, Taken, Target, Wish};
 use crate::error::Error;
 use crate::store::random;
 
@@ -75,7 +75,7 @@ pub(super) async fn subscribe(
     target: &Target,
     settings: &Settings,
     wish: &Wish,
-    take: &mut dyn FnMut(Event) -> bool,
+    take: &mut Take<'_>,
     mut end: Pin<&mut impl Future<Output = ()>>,
 ) -> Result<(), Error> {
     let qos = match wish.qos {
@@ -90,15 +90,19 @@ pub(super) async fn subscribe(
         .map(|filter| name(filter))
         .collect::<Result<_, _>>()
         .map_err(Error::Caller)?;
-    let mut line = Line::open(target, settings).await?;
+    let mut line = tokio::select! {
+        line = Line::open(target, settings) => line?,
+        () = end.as_mut() => return Ok(()),
+    };
     line.input(Input::Connect);
+    let mut goes_on = |event| take(event) == Taken::More;
     let (mut waiting, mut refused) = (BTreeSet::new(), Vec::new());
     let result = loop {
         let output = tokio::select! {
             output = line.next() => output?,
             () = end.as_mut() => break Ok(()),
         };
-        let goes_on = match output {
+        let is_wanted = match output {
             Output::Connected => {
                 line.watch(&Output::Connected).await?;
                 // What was asked before the gateway was lost is asked again by itself.
@@ -114,7 +118,7 @@ pub(super) async fn subscribe(
             }
             Output::Done { request, .. } => {
                 waiting.remove(&request);
-                !waiting.is_empty() || take(Event::Subscribed(std::mem::take(&mut refused)))
+                !waiting.is_empty() || goes_on(Event::Subscribed(std::mem::take(&mut refused)))
             }
             Output::Failed { request, reason } => {
                 let filter = usize::try_from(request).ok().and_then(|at| wish.filters.get(at));
@@ -124,11 +128,11 @@ pub(super) async fn subscribe(
                 if refused.len() == filters.len() {
                     break Err(Error::System(format!("all is refused: {}", refused.join(", "))));
                 }
-                !waiting.is_empty() || take(Event::Subscribed(std::mem::take(&mut refused)))
+                !waiting.is_empty() || goes_on(Event::Subscribed(std::mem::take(&mut refused)))
             }
             Output::Message { retain: true, .. } if wish.no_retained => true,
             Output::Message { topic, data, qos, retain } => {
-                take(Event::Message(message(topic, data, qos, retain)))
+                goes_on(Event::Message(message(topic, data, qos, retain)))
             }
             output => {
                 tokio::select! {
@@ -138,7 +142,7 @@ pub(super) async fn subscribe(
                 true
             }
         };
-        if !goes_on {
+        if !is_wanted {
             break Ok(());
         }
     };

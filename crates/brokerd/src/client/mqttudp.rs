@@ -8,7 +8,7 @@ use proto::mqtt::topic;
 use proto::mqttudp::{Datagram, MAX_DATAGRAM_BYTES, Packet, Records, Signer};
 use tokio::sync::mpsc;
 
-use super::{Event, Message, Published, Target, Wish};
+use super::{Event, Message, Published, Take, Taken, Target, Wish};
 use crate::datagrams;
 use crate::error::Error;
 
@@ -50,14 +50,17 @@ pub(super) async fn publish(
 pub(super) async fn subscribe(
     target: &Target,
     wish: &Wish,
-    take: &mut dyn FnMut(Event) -> bool,
+    take: &mut Take<'_>,
     mut end: Pin<&mut impl Future<Output = ()>>,
 ) -> Result<(), Error> {
     for filter in &wish.filters {
         topic::check_filter(filter.as_bytes())
             .map_err(|error| Error::Caller(format!("the filter {filter}: {error}")))?;
     }
-    let to = resolved(target).await?;
+    let to = tokio::select! {
+        to = resolved(target) => to?,
+        () = end.as_mut() => return Ok(()),
+    };
     let groups: &[IpAddr] = if to.ip().is_multicast() { &[to.ip()] } else { &[] };
     let here = SocketAddr::new(unspecified(to.ip()), to.port());
     let broken = |error| Error::System(format!("{here}: {error}"));
@@ -76,7 +79,7 @@ pub(super) async fn subscribe(
             socket.send_to(&datagram, to).await.map_err(broken)?;
         }
     }
-    if !take(Event::Subscribed(Vec::new())) {
+    if take(Event::Subscribed(Vec::new())) != Taken::More {
         return Ok(());
     }
     let mut room = vec![0; MAX_DATAGRAM_BYTES];
@@ -101,7 +104,7 @@ pub(super) async fn subscribe(
             retain: publish.retain,
             ..Message::default()
         };
-        if is_wanted && !take(Event::Message(message)) {
+        if is_wanted && take(Event::Message(message)) != Taken::More {
             return Ok(());
         }
     }

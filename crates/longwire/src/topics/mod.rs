@@ -117,6 +117,9 @@ impl Peer {
         let version = self.mqtt_version.unwrap_or(Version::V5);
         let dialect = Dialect::of(target.scheme(), version);
         dialect.check(direction, &[self.given(), given].concat())?;
+        if self.password_file.is_some() {
+            dialect.check_password(&target)?;
+        }
         let qos = qos.unwrap_or_else(|| dialect.usual_quality(direction));
         dialect.check_quality(direction, qos)?;
         let will = self.will_topic.clone().map(|topic| Message {

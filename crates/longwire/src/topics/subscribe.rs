@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use brokerd::client::{Ability, Direction, Event, Message, Wish, subscribe};
+use brokerd::client::{Ability, Direction, Event, Message, Taken, Wish, subscribe};
 use proxy::config::Period;
 
 use super::{Peer, Use, given};
@@ -91,17 +91,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 tell(&format!("the broker refuses {what}"));
             }
             has_subscribed = true;
-            !args.exit_subscribed
+            if args.exit_subscribed { Taken::Last } else { Taken::More }
         }
-        Event::Message(message) => {
-            left = left.map(|left| left - 1);
-            match args.print(&message) {
-                Ok(is_read) => is_read && left != Some(0),
-                Err(error) => {
-                    printed = Err(error);
-                    false
-                }
+        Event::Message(message) => match args.print(&message) {
+            Ok(()) => {
+                left = left.map(|left| left - 1);
+                if left == Some(0) { Taken::Last } else { Taken::More }
             }
+            // Nobody reads any more: that is no fault.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Taken::Failed,
+            Err(error) => {
+                printed = Err(error);
+                Taken::Failed
+            }
+        },
+        Event::Unreadable(why) => {
+            tell(&format!("a message that cannot be read: {why}"));
+            Taken::More
         }
     };
     let done = super::run(async {
@@ -150,8 +156,8 @@ impl Args {
         Use { direction: Direction::Subscribe, given, qos: self.qos, exchange, retry: RETRY }
     }
 
-    /// Prints a message; false where nobody reads any more.
-    fn print(&self, message: &Message) -> io::Result<bool> {
+    /// Prints a message.
+    fn print(&self, message: &Message) -> io::Result<()> {
         let mut line = Vec::new();
         if self.json {
             line.extend_from_slice(message.facts().to_string().as_bytes());
@@ -166,9 +172,6 @@ impl Args {
             line.push(b'\n');
         }
         let mut out = io::stdout().lock();
-        match out.write_all(&line).and_then(|()| out.flush()) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-            other => other.map(|()| true),
-        }
+        out.write_all(&line).and_then(|()| out.flush())
     }
 }

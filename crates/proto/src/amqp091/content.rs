@@ -17,6 +17,14 @@ pub struct ContentHeader<'a> {
 impl<'a> ContentHeader<'a> {
     /// Reads the payload of a header frame. The properties have been checked.
     pub fn decode(payload: &'a [u8]) -> Result<Self, Error> {
+        let header = Self::decode_head(payload)?;
+        Properties::decode(header.properties)?;
+        Ok(header)
+    }
+
+    /// Reads the payload of a header frame, whatever its properties are: they are those of who has
+    /// published the message, and not of who hands it on.
+    pub fn decode_head(payload: &'a [u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(payload);
         let class_id = u16::take(&mut reader)?;
         if class_id != BASIC {
@@ -29,7 +37,6 @@ impl<'a> ContentHeader<'a> {
         }
         let body_bytes = u64::take(&mut reader)?;
         let properties = reader.rest();
-        Properties::decode(properties)?;
         Ok(Self { body_bytes, properties })
     }
 

@@ -171,6 +171,7 @@ impl Mqtt {
                 peer: peer_node(properties),
                 bridge: Some((number, bridge.clone())),
                 pinged: false,
+                is_believed: true,
                 born_s: self.born_s(context.now),
             })),
         };

@@ -64,6 +64,9 @@ pub(in crate::mqtt) struct End {
     pub(in crate::mqtt) bridge: Option<(u16, Arc<Bridge>)>,
     /// A sign of life was asked for, and nothing has come since.
     pub(in crate::mqtt) pinged: bool,
+    /// What it says of the nodes that a publication has passed is believed. Of others it is looked
+    /// at for this node alone, which harms nobody but who says it.
+    pub(in crate::mqtt) is_believed: bool,
     /// When this broker began, in seconds: its numbers of publications begin anew.
     pub(in crate::mqtt) born_s: u64,
 }
@@ -128,7 +131,7 @@ impl End {
             publication.topic =
                 to_local(&bridge.routes, &publication.topic).ok_or(Drop::Unmappable)?;
         }
-        if !via.is_empty() {
+        if !via.is_empty() && self.is_believed {
             publication.details_mut().via = via.to_vec();
         }
         Ok(())

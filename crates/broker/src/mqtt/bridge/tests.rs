@@ -615,6 +615,46 @@ fn what_comes_back_over_the_bridge_of_another_make_goes_no_further() {
     assert!(matches!(&came[..], [Packet::Publish(it)] if it.topic.as_str() == "u"), "{came:?}");
 }
 
+#[test]
+fn a_client_that_is_no_bridge_is_not_believed_where_it_subscribes_as_one() {
+    let settings = Settings { sys_interval: Duration::ZERO, ..Settings::default() };
+    let users = std::collections::BTreeSet::from(["ship".to_owned()]);
+    let mut node = Broker::new(
+        settings,
+        mqtt::Settings { bridge_users: Some(users), ..mqtt::Settings::default() },
+    );
+    let now = Duration::from_secs(1000);
+    let options = Options { no_local: true, retain_as_published: true, ..Options::default() };
+    let filters = vec![Filter { filter: "#".parse().unwrap(), options }];
+    let subscribe = Packet::Subscribe(Subscribe { id: 1, filters, ..Subscribe::default() });
+    let protocol = Protocol::Mqtt;
+    for (client, user) in [(1, "ann"), (2, "ship"), (3, "ship")] {
+        let (connection, certified) = (ConnectionId(client), Some(user.into()));
+        node.handle_input(now, Input::Connected { connection, protocol, certified });
+        let name = format!("c{client}");
+        let hello = hello(&name, Properties::NONE);
+        answers(&mut node, now, client, &[hello, subscribe.clone()]);
+    }
+    let mut said = |from: u64, via: &str| -> Vec<String> {
+        let mut publish = Publish::new("t".parse().unwrap(), "z".into());
+        publish.properties.push(Id::USER_PROPERTY, Value::Pair(VIA, via)).unwrap();
+        let (connection, mut bytes) = (ConnectionId(from), Vec::new());
+        encode(&Packet::Publish(publish), Version::V5, &mut bytes).unwrap();
+        node.handle_input(now, Input::Received { connection, bytes: BytesMut::from(&bytes[..]) });
+        let came = answers(&mut node, now, 3, &[]);
+        let vias = came.iter().flat_map(|packet| match packet {
+            Packet::Publish(publish) => publish.properties.user().collect::<Vec<_>>(),
+            other => panic!("{other:?}"),
+        });
+        vias.filter(|(name, _)| *name == VIA).map(|(_, via)| via.to_owned()).collect()
+    };
+    // Where it came in, ann cannot say; that it has been here, anybody can.
+    let own = said(1, "other:1.2");
+    assert!(matches!(&own[..], [via] if via.starts_with("node:")), "{own:?}");
+    assert!(said(1, "node:1.2").is_empty());
+    assert_eq!(said(2, "other:1.2"), ["other:1.2,node"]);
+}
+
 /// The level in the CONNECT of a bridge whose connection is made.
 fn level(node: &mut Broker, now: Duration, connection: ConnectionId) -> u8 {
     node.handle_input(now, Input::Wake);

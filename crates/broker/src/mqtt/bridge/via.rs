@@ -123,6 +123,7 @@ mod tests {
             peer: Some(peer(other)),
             bridge: None,
             pinged: false,
+            is_believed: true,
             born_s: 0x10,
         };
         let mut publication = Publication::new(Protocol::Mqtt, "t", "x");

@@ -21,6 +21,7 @@ impl Bench {
         let asked = Asked {
             id: 1,
             is_get: false,
+            is_secure: false,
             target: path.to_owned(),
             content_type: None,
             body: Bytes::from(soap11(body)),

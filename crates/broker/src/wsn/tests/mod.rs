@@ -25,6 +25,8 @@ pub(super) struct Bench {
     pub(super) core: Core,
     pub(super) outputs: Outputs,
     pub(super) now: Duration,
+    /// Requests come over TLS.
+    pub(super) is_secure: bool,
     last: u64,
     pub(super) posts: Vec<crate::http::Post>,
     pub(super) answers: Vec<Answer>,
@@ -45,6 +47,7 @@ impl Bench {
             core: Core::new(core),
             outputs: Outputs::default(),
             now: Duration::from_secs(1),
+            is_secure: false,
             last: 0,
             posts: Vec::new(),
             answers: Vec::new(),
@@ -72,6 +75,7 @@ impl Bench {
         let asked = Asked {
             id: self.last,
             is_get: false,
+            is_secure: self.is_secure,
             target: path.to_owned(),
             content_type: Some(kind.to_owned()),
             body: Bytes::copy_from_slice(body),

@@ -47,6 +47,30 @@ fn messages_wait_for_who_asks() {
 }
 
 #[test]
+fn whoever_comes_by_tls_is_sent_nowhere_else() {
+    let (address, secure_address) = ("http://a.example:1", "https://a.example:2");
+    let mut bench = Bench::with(Settings {
+        address: address.to_owned(),
+        secure_address: secure_address.to_owned(),
+        ..Settings::default()
+    });
+    for (is_secure, own, other) in
+        [(false, address, secure_address), (true, secure_address, address)]
+    {
+        bench.is_secure = is_secure;
+        let made = bench.good("/", "<n:CreatePullPoint/>");
+        assert!(made.contains(own) && !made.contains(other), "{made}");
+        let (_, behind) = made.split_once(own).unwrap();
+        let (point, _) = behind.split_once('<').unwrap();
+        // Either is this broker.
+        for known in [own, other] {
+            let answer = bench.good("/", &subscribe(&format!("{known}{point}"), "a", "", ""));
+            assert!(answer.contains(own) && !answer.contains(other), "{answer}");
+        }
+    }
+}
+
+#[test]
 fn what_others_send_to_it_waits_too_within_a_bound() {
     let mut bench = Bench::new();
     let point = path_in(&bench.good("/", "<n:CreatePullPoint/>"));

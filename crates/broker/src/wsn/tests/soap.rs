@@ -248,6 +248,7 @@ fn the_description_is_well_formed_and_names_what_is_served() {
     let asked = |target: &str| Asked {
         id: 1,
         is_get: true,
+        is_secure: false,
         target: target.to_owned(),
         content_type: None,
         body: Bytes::new(),

@@ -3,14 +3,17 @@
 mod message;
 mod publisher;
 mod subscriber;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use proto::amqp091::client::{self, Client, Closed, Input, Output};
 use proto::amqp091::machine::Credentials;
 
 use super::again::Again;
-use super::line::{Happening, Line};
+use super::line::{self, Line, Machine, Step};
 use super::{Settings, Target};
 use crate::error::Error;
 
@@ -24,7 +27,7 @@ const GUEST: &str = "guest";
 /// Longest message that is taken.
 const MAX_MESSAGE_BYTES: u64 = 256 << 20;
 /// How long the broker may take to agree to the end.
-const FAREWELL: Duration = Duration::from_secs(10);
+const FAREWELL: Duration = Duration::from_secs(30);
 /// Codes of closed connections that pass by: 320, an operator or the end; 541, a fault of the
 /// server.
 const PASSING: [u16; 2] = [320, 541];
@@ -40,18 +43,31 @@ struct Talk<'a> {
 }
 
 /// What comes next.
-enum Next {
-    /// The client says something.
-    Said(Output),
-    /// What was to be written has left: there is room for more.
-    Written,
-    /// The connection is broken.
-    Broken,
+type Next = line::Next<Output>;
+
+impl Machine for Client {
+    type Said = Output;
+
+    fn poll(&mut self) -> Option<Step<Output>> {
+        Some(match self.poll_output()? {
+            Output::Transmit(bytes) => Step::Transmit(bytes),
+            Output::WakeAt(at) => Step::WakeAt(at),
+            other => Step::Said(other),
+        })
+    }
+
+    fn received(&mut self, now: Duration, bytes: Bytes) {
+        self.handle_input(now, Input::Bytes(&bytes));
+    }
+
+    fn woken(&mut self, now: Duration) {
+        self.handle_input(now, Input::Wake);
+    }
 }
 
 impl<'a> Talk<'a> {
     fn new(target: &'a Target, settings: &Settings) -> Result<Self, Error> {
-        let seconds = settings.keep_alive.as_secs();
+        let seconds = settings.keep_alive_s();
         let heartbeat_s = u16::try_from(seconds).map_err(|_| {
             Error::Caller(format!("a keep-alive of {seconds} s: at most {} s", u16::MAX))
         })?;
@@ -81,29 +97,17 @@ impl<'a> Talk<'a> {
 
     /// What comes next. May be dropped while it waits.
     async fn next(&mut self) -> Next {
-        loop {
-            while let Some(output) = self.client.poll_output() {
-                match output {
-                    Output::Transmit(bytes) => self.line.leaves.extend_from_slice(&bytes),
-                    Output::WakeAt(at) => self.line.wake_at = Some(at),
-                    other => {
-                        if other == Output::Opened {
-                            self.has_been_open = true;
-                            self.again.connected();
-                        }
-                        return Next::Said(other);
-                    }
-                }
-            }
-            match self.line.happening().await {
-                Happening::Bytes(bytes) => {
-                    self.client.handle_input(self.line.now(), Input::Bytes(&bytes));
-                }
-                Happening::Wake => self.client.handle_input(self.line.now(), Input::Wake),
-                Happening::Written => return Next::Written,
-                Happening::Lost => return Next::Broken,
-            }
+        let next = self.line.next(&mut self.client).await;
+        if matches!(next, Next::Said(Output::Opened)) {
+            self.has_been_open = true;
+            self.again.connected();
         }
+        next
+    }
+
+    /// Bytes that have not left this process.
+    fn unwritten_bytes(&self) -> usize {
+        self.line.leaves.len() + self.client.unsent_bytes()
     }
 
     /// The connection is over: makes another.
@@ -138,11 +142,12 @@ impl<'a> Talk<'a> {
         Err(why)
     }
 
-    /// Says that it leaves, once all is written.
+    /// Says that it leaves, once all is written. What the broker has refused before it agrees is
+    /// the outcome.
     ///
     /// # Errors
-    /// Where the broker says before it agrees that it has refused something.
-    async fn leave(&mut self) -> Result<(), Error> {
+    /// Where bytes could not be written.
+    async fn leave(&mut self) -> Result<Option<String>, Error> {
         self.client.close();
         let left = async {
             loop {
@@ -150,15 +155,15 @@ impl<'a> Talk<'a> {
                     Next::Said(
                         Output::ChannelClosed(code, text)
                         | Output::Closed(Closed::ByServer(code, text)),
-                    ) => return Err(refused(code, &text)),
-                    Next::Said(Output::Closed(_)) | Next::Broken => return Ok(()),
+                    ) => return Some(refusal(code, &text)),
+                    Next::Said(Output::Closed(_)) | Next::Lost => return None,
                     Next::Said(_) | Next::Written => {}
                 }
             }
         };
         let left = tokio::time::timeout(FAREWELL, left).await;
-        let _ = self.line.finish().await;
-        left.unwrap_or(Ok(()))
+        self.line.finish().await?;
+        Ok(left.unwrap_or(None))
     }
 }
 
@@ -176,8 +181,8 @@ fn credentials(target: &Target) -> Result<Credentials, Error> {
     Ok(Credentials::Password { user, password })
 }
 
-fn refused(code: u16, text: &str) -> Error {
-    Error::System(format!("the broker refuses it: {code} {text}"))
+fn refusal(code: u16, text: &str) -> String {
+    format!("the broker refuses it: {code} {text}")
 }
 
 /// The virtual host of a URL's path, as brokers have come to read it: what stands behind the
@@ -204,21 +209,4 @@ fn virtual_host(path: &str) -> Result<String, Error> {
         rest = behind;
     }
     String::from_utf8(bytes).map_err(|_| wrong())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn virtual_hosts_are_what_stands_behind_the_slash() {
-        for (path, name) in
-            [("", "/"), ("/", "/"), ("/ships", "ships"), ("/%2fships", "/ships"), ("/%C3%a4", "ä")]
-        {
-            assert_eq!(virtual_host(path).unwrap(), name);
-        }
-        for path in ["/%", "/%2", "/%zz", "/%ff"] {
-            assert!(virtual_host(path).is_err(), "{path}");
-        }
-    }
 }

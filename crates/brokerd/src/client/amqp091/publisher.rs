@@ -8,12 +8,11 @@ use proto::amqp091::Method;
 use proto::amqp091::client::{Closed, Output};
 use tokio::sync::mpsc;
 
-use super::{EXCHANGE, Next, Talk, message};
-use crate::client::{Message, Published, Settings, Target};
+use super::{EXCHANGE, Next, Talk, message, refusal};
+use crate::client::pending::Pending;
+use crate::client::{Message, Published, Settings, Target, UNKNOWN_END};
 use crate::error::Error;
 
-/// Messages that a publisher has open at once; further ones wait with who makes them.
-const MAX_OPEN: usize = 1000;
 /// Bytes that wait to be written, beyond which no further message is taken.
 const MAX_UNWRITTEN_BYTES: usize = 64 << 10;
 
@@ -27,6 +26,7 @@ pub(in crate::client) async fn publish(
         talk: Talk::new(target, settings)?,
         exchange: settings.exchange.clone(),
         published: Published::default(),
+        pending: Pending::new(settings.retry),
         last_key: 0,
         open: BTreeMap::new(),
         waiting: VecDeque::new(),
@@ -38,19 +38,29 @@ pub(in crate::client) async fn publish(
     publisher.talk.connect().await?;
     loop {
         publisher.pump();
-        if is_over && publisher.published.ended() == publisher.last_key {
-            publisher.talk.leave().await?;
+        let is_written = publisher.talk.unwritten_bytes() == 0;
+        // What leaves last can be refused, too, as long as the connection is there.
+        if is_over && publisher.pending.is_empty() && is_written {
+            if let Some(why) = publisher.talk.leave().await? {
+                publisher.published.fail_late(why);
+            }
             return Ok(publisher.published);
         }
         let has_room = !is_over
-            && publisher.open.len() < MAX_OPEN
-            && publisher.talk.line.leaves.len() < MAX_UNWRITTEN_BYTES;
+            && publisher.pending.has_room()
+            && publisher.talk.unwritten_bytes() < MAX_UNWRITTEN_BYTES;
+        let late_at = publisher.pending.late_at(&publisher.talk.line);
+        let late = publisher.talk.line.sleep_until(late_at.unwrap_or_default());
         tokio::select! {
             message = messages.recv(), if has_room => match message {
                 Some(message) => publisher.take(message),
                 None => is_over = true,
             },
             next = publisher.talk.next() => publisher.heard(next).await?,
+            () = late, if late_at.is_some() => {
+                publisher.pending.late(&publisher.talk.line, &target.address)?;
+                publisher.lost(Some(&Closed::Silent)).await?;
+            }
         }
     }
 }
@@ -68,8 +78,9 @@ struct Publisher<'a> {
     /// One that was named: what it has no queue for comes back.
     exchange: Option<String>,
     published: Published,
+    pending: Pending,
     last_key: u64,
-    // bound: MAX_OPEN.
+    // bound: that of `pending`.
     open: BTreeMap<u64, Open>,
     /// Those of the above that have not left.
     waiting: VecDeque<u64>,
@@ -92,6 +103,7 @@ impl Publisher<'_> {
             Ok((key, properties)) => {
                 let (payload, is_confirmed) = (message.payload, message.qos > 0);
                 let open = Open { key, properties, payload, is_confirmed };
+                self.pending.begin(self.talk.line.now(), self.last_key, open.payload.len());
                 self.open.insert(self.last_key, open);
                 self.waiting.push_back(self.last_key);
             }
@@ -101,17 +113,19 @@ impl Publisher<'_> {
 
     /// Sends what waits, while the channel is open and there is room.
     fn pump(&mut self) {
+        while let Some(key) = self.pending.left(&self.talk.line) {
+            self.open.remove(&key);
+            self.published.accepted += 1;
+        }
         // What comes back does not say which message it was: with one under way it is known.
         let is_single = self.exchange.is_some();
         while self.talk.client.is_open()
-            && self.talk.line.leaves.len() < MAX_UNWRITTEN_BYTES
-            && self.talk.client.held_bytes() < MAX_UNWRITTEN_BYTES
+            && self.talk.unwritten_bytes() < MAX_UNWRITTEN_BYTES
             && (!is_single || self.tags.is_empty())
         {
             let Some(key) = self.waiting.pop_front() else { return };
             if let Err(why) = self.send(key) {
-                self.open.remove(&key);
-                self.published.fail(why);
+                self.end(key, Err(why));
             }
         }
     }
@@ -135,8 +149,8 @@ impl Publisher<'_> {
             self.last_tag += 1;
             self.tags.insert(self.last_tag, key);
         } else {
-            self.open.remove(&key);
-            self.published.accepted += 1;
+            let bytes = self.talk.client.unsent_bytes() as u64;
+            self.pending.leaves_with(self.talk.line.appended() + bytes, key);
         }
         Ok(())
     }
@@ -147,14 +161,12 @@ impl Publisher<'_> {
                 Ok(Method::BasicAck { delivery_tag, multiple }) => {
                     for key in self.ended(delivery_tag, multiple) {
                         // One that came back has had its end.
-                        if self.open.remove(&key).is_some() {
-                            self.published.accepted += 1;
-                        }
+                        self.end(key, Ok(()));
                     }
                 }
                 Ok(Method::BasicNack { delivery_tag, multiple, .. }) => {
                     for key in self.ended(delivery_tag, multiple) {
-                        self.fail(key, "the broker does not take it (nack)");
+                        self.end(key, Err("the broker does not take it (nack)".to_owned()));
                     }
                 }
                 _ => {}
@@ -165,32 +177,42 @@ impl Publisher<'_> {
                 {
                     let text = format!("the broker gives it back: {reply_code} {reply_text}");
                     let keys: Vec<u64> = self.tags.values().copied().collect();
-                    keys.into_iter().for_each(|key| self.fail(key, &text));
+                    keys.into_iter().for_each(|key| self.end(key, Err(text.clone())));
                 }
             }
             Next::Said(Output::ChannelClosed(code, text)) => {
-                let text = format!("the broker refuses it: {code} {text}");
-                for key in std::mem::take(&mut self.tags).into_values() {
-                    self.fail(key, &text);
+                let text = refusal(code, &text);
+                let mut keys = self.pending.stayed();
+                keys.extend(std::mem::take(&mut self.tags).into_values());
+                if keys.is_empty() {
+                    // It was for something that nobody acknowledges, and has left.
+                    self.published.fail_late(text.clone());
                 }
+                keys.into_iter().for_each(|key| self.end(key, Err(text.clone())));
                 self.confirms = false;
                 self.talk.client.reopen();
             }
             Next::Said(Output::Closed(closed)) => self.lost(Some(&closed)).await?,
-            Next::Broken => self.lost(None).await?,
+            Next::Lost => self.lost(None).await?,
             Next::Said(_) | Next::Written => {}
         }
         Ok(())
     }
 
-    fn fail(&mut self, key: u64, why: &str) {
-        if self.open.remove(&key).is_some() {
-            self.published.fail(why.to_owned());
+    /// A message has its end, if it had none.
+    fn end(&mut self, key: u64, end: Result<(), String>) {
+        self.open.remove(&key);
+        if self.pending.end(self.talk.line.now(), key) {
+            self.published.end(end);
         }
     }
 
     /// The keys of what has its end by a number of the broker's.
     fn ended(&mut self, tag: u64, multiple: bool) -> Vec<u64> {
+        if multiple && tag == 0 {
+            // AMQP 0.9.1 §1.8.3.13: all of them.
+            return std::mem::take(&mut self.tags).into_values().collect();
+        }
         if !multiple {
             return self.tags.remove(&tag).into_iter().collect();
         }
@@ -198,8 +220,11 @@ impl Publisher<'_> {
         std::mem::replace(&mut self.tags, left).into_values().collect()
     }
 
-    /// The connection is over: what has no end is sent again over another.
+    /// The connection is over: what has no end is sent again over another, as far as it may.
     async fn lost(&mut self, closed: Option<&Closed>) -> Result<(), Error> {
+        for key in self.pending.stayed() {
+            self.end(key, Err(UNKNOWN_END.to_owned()));
+        }
         self.talk.lost(closed).await?;
         self.tags.clear();
         self.confirms = false;

@@ -8,8 +8,8 @@ use proto::amqp091::client::{Message as Came, Output};
 use proto::amqp091::{Method, Table, TableBuf, Value};
 
 use super::message::{self, RETAIN};
-use super::{EXCHANGE, Next, Talk, refused};
-use crate::client::{Event, Settings, Target, Wish};
+use super::{EXCHANGE, Next, Talk, refusal};
+use crate::client::{Event, Message, Settings, Take, Taken, Target, Wish};
 use crate::error::Error;
 
 /// Messages on the way at once.
@@ -24,7 +24,7 @@ pub(in crate::client) async fn subscribe(
     target: &Target,
     settings: &Settings,
     wish: &Wish,
-    take: &mut dyn FnMut(Event) -> bool,
+    take: &mut Take<'_>,
     mut end: Pin<&mut impl Future<Output = ()>>,
 ) -> Result<(), Error> {
     let mut subscriber = Subscriber {
@@ -35,7 +35,10 @@ pub(in crate::client) async fn subscribe(
         queue: String::new(),
         step: Step::first(wish),
     };
-    subscriber.talk.connect().await?;
+    tokio::select! {
+        connected = subscriber.talk.connect() => connected?,
+        () = end.as_mut() => return Ok(()),
+    }
     loop {
         let next = tokio::select! {
             next = subscriber.talk.next() => next,
@@ -44,9 +47,9 @@ pub(in crate::client) async fn subscribe(
         let closed = match next {
             Next::Written => continue,
             Next::Said(Output::Closed(closed)) => Some(closed),
-            Next::Broken => None,
+            Next::Lost => None,
             Next::Said(output) => {
-                if subscriber.heard(output, take)? {
+                if subscriber.heard(output, take)? == Taken::More {
                     continue;
                 }
                 break;
@@ -106,26 +109,22 @@ struct Subscriber<'a> {
 }
 
 impl Subscriber<'_> {
-    /// Something came; false where the caller wants no more.
-    fn heard(
-        &mut self,
-        output: Output,
-        take: &mut dyn FnMut(Event) -> bool,
-    ) -> Result<bool, Error> {
+    /// Something came.
+    fn heard(&mut self, output: Output, take: &mut Take<'_>) -> Result<Taken, Error> {
         match output {
             Output::Opened => {
                 self.ask()?;
-                Ok(true)
+                Ok(Taken::More)
             }
             Output::ChannelClosed(NOT_FOUND, _) if self.step == Step::Find => {
                 self.step = Step::Make;
                 self.talk.client.reopen();
-                Ok(true)
+                Ok(Taken::More)
             }
             Output::ChannelClosed(code, text) => Err(self.refused(code, &text)),
             Output::Method(payload) => self.answered(&payload, take),
             Output::Message(came) => self.came(&came, take),
-            Output::Transmit(_) | Output::WakeAt(_) | Output::Closed(_) => Ok(true),
+            Output::Transmit(_) | Output::WakeAt(_) | Output::Closed(_) => Ok(Taken::More),
         }
     }
 
@@ -135,7 +134,7 @@ impl Subscriber<'_> {
             _ => self.wish.queue.as_ref(),
         };
         let what = filter.map_or_else(String::new, |filter| format!("{filter}: "));
-        Error::System(format!("{what}{}", refused(code, text)))
+        Error::System(format!("{what}{}", refusal(code, text)))
     }
 
     /// Asks for the step.
@@ -184,11 +183,7 @@ impl Subscriber<'_> {
     }
 
     /// A method came.
-    fn answered(
-        &mut self,
-        payload: &Bytes,
-        take: &mut dyn FnMut(Event) -> bool,
-    ) -> Result<bool, Error> {
+    fn answered(&mut self, payload: &Bytes, take: &mut Take<'_>) -> Result<Taken, Error> {
         let method = Method::decode(payload).map_err(|error| Error::System(error.to_string()))?;
         let next = |at: usize| {
             if at < self.patterns.len() { Step::Bind(at) } else { Step::Consume }
@@ -210,28 +205,35 @@ impl Subscriber<'_> {
             }
             (step, _) => {
                 self.step = step;
-                return Ok(true);
+                return Ok(Taken::More);
             }
         };
         self.ask()?;
-        Ok(true)
+        Ok(Taken::More)
     }
 
-    /// A message came: it is acknowledged when it was handed on.
-    fn came(&mut self, came: &Came, take: &mut dyn FnMut(Event) -> bool) -> Result<bool, Error> {
+    /// A message came: it is acknowledged when it was handed on. One that cannot be read does not
+    /// come again.
+    fn came(&mut self, came: &Came, take: &mut Take<'_>) -> Result<Taken, Error> {
         let Ok(Method::BasicDeliver { delivery_tag, routing_key, .. }) =
             Method::decode(&came.method)
         else {
-            return Ok(true);
+            return Ok(Taken::More);
         };
-        let message = message::decode(routing_key, &came.properties, &came.body)
-            .map_err(|why| Error::System(format!("a message: {why}")))?;
-        let qos = message.qos.min(self.wish.qos.cast_signed());
-        let goes_on = take(Event::Message(super::super::Message { qos, ..message }));
-        if self.wish.qos > 0 {
-            let ack = Method::BasicAck { delivery_tag, multiple: false };
-            self.talk.client.send(&ack).map_err(|error| Error::System(error.to_string()))?;
+        let (answer, taken) = match message::decode(routing_key, &came.properties, &came.body) {
+            Ok(message) => {
+                let qos = message.qos.min(self.wish.qos.cast_signed());
+                let ack = Method::BasicAck { delivery_tag, multiple: false };
+                (ack, take(Event::Message(Message { qos, ..message })))
+            }
+            Err(why) => {
+                let reject = Method::BasicReject { delivery_tag, requeue: false };
+                (reject, take(Event::Unreadable(why)))
+            }
+        };
+        if self.wish.qos > 0 && taken != Taken::Failed {
+            self.talk.client.send(&answer).map_err(|error| Error::System(error.to_string()))?;
         }
-        Ok(goes_on)
+        Ok(taken)
     }
 }

@@ -1,21 +1,25 @@
 //! A consumer that listens: the broker posts messages to an address that nobody else knows.
 
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use broker::wsn_client::{Notified, read_messages};
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
 
 use crate::client::Target;
 use crate::error::Error;
+use crate::moving::{NoBody, collect};
 use crate::store::random;
 
 /// Longest body of a Notify, in bytes.
@@ -24,7 +28,7 @@ const MAX_BODY_BYTES: usize = 16 << 20;
 const MAX_CONNECTIONS: usize = 64;
 /// Posts that wait until their messages are handed on.
 const MAX_WAITING: usize = 16;
-/// How long a head, and a body, may take.
+/// How long a head may take, and a body until it comes.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Pause after an accept failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -89,7 +93,7 @@ async fn own_address(target: &Target) -> Option<IpAddr> {
 
 /// Accepts for as long as somebody takes messages.
 async fn accept(listener: TcpListener, path: Arc<str>, sender: mpsc::Sender<Posted>) {
-    let seats = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut seats = Seats::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -101,18 +105,45 @@ async fn accept(listener: TcpListener, path: Arc<str>, sender: mpsc::Sender<Post
             continue;
         };
         // A broker that is turned away tries again.
-        let Ok(seat) = seats.clone().try_acquire_owned() else { continue };
-        let (path, sender) = (path.clone(), sender.clone());
-        tokio::spawn(async move {
-            serve(stream, &path, &sender).await;
-            drop(seat);
-        });
+        if !seats.have_room() {
+            continue;
+        }
+        let is_busy = Arc::new(AtomicBool::new(false));
+        let (path, sender, busy) = (path.clone(), sender.clone(), is_busy.clone());
+        let task = tokio::spawn(async move { serve(stream, &path, &sender, &busy).await });
+        seats.0.push_back((is_busy, task.abort_handle()));
     }
 }
 
-async fn serve(stream: TcpStream, path: &str, sender: &mpsc::Sender<Posted>) {
+/// Connections, the oldest first: whether it is one of a broker that posts, and how it is ended.
+// bound: MAX_CONNECTIONS.
+#[derive(Default)]
+struct Seats(VecDeque<(Arc<AtomicBool>, AbortHandle)>);
+
+impl Seats {
+    /// Whether there is room for one more: where there is none, the oldest that does nothing makes
+    /// it, so that nobody keeps the broker out by connecting.
+    fn have_room(&mut self) -> bool {
+        self.0.retain(|(_, task)| !task.is_finished());
+        if self.0.len() < MAX_CONNECTIONS {
+            return true;
+        }
+        let idle = self.0.iter().position(|(is_busy, _)| !is_busy.load(Ordering::Relaxed));
+        let idle = idle.and_then(|at| self.0.remove(at));
+        idle.is_some_and(|(_, task)| {
+            task.abort();
+            true
+        })
+    }
+}
+
+async fn serve(stream: TcpStream, path: &str, sender: &mpsc::Sender<Posted>, is_busy: &AtomicBool) {
     let service = service_fn(|request: Request<Incoming>| async move {
-        Ok::<_, std::convert::Infallible>(answer(request, path, sender).await)
+        // Who knows the path is the broker, or was told it by it.
+        is_busy.store(request.uri().path() == path, Ordering::Relaxed);
+        let answer = answer(request, path, sender).await;
+        is_busy.store(false, Ordering::Relaxed);
+        Ok::<_, std::convert::Infallible>(answer)
     });
     // What is wrong with a connection is for the broker to say, which tries again.
     let _ = hyper::server::conn::http1::Builder::new()
@@ -133,11 +164,14 @@ async fn answer(
     if request.method() != Method::POST {
         return plain(StatusCode::METHOD_NOT_ALLOWED, "only POST");
     }
-    let body = Limited::new(request.into_body(), MAX_BODY_BYTES).collect();
-    let body = match tokio::time::timeout(PATIENCE, body).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(_)) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "the body is over 16 MiB"),
-        Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "the body took over 30 s"),
+    let body = match collect(request.into_body(), MAX_BODY_BYTES, PATIENCE).await {
+        Ok(body) => body,
+        Err(NoBody::TooLong) => {
+            return plain(StatusCode::PAYLOAD_TOO_LARGE, "the body is over 16 MiB");
+        }
+        Err(NoBody::TooSlow) => {
+            return plain(StatusCode::REQUEST_TIMEOUT, "the body comes below 256 bytes a second");
+        }
     };
     let messages = match read_messages(&body) {
         Ok(messages) => messages,

@@ -88,6 +88,7 @@ impl<'a> Broker<'a> {
     /// # Errors
     /// Where the broker is not reached for too long, or does not know who asks.
     async fn ask(&mut self, url: &str, body: bytes::Bytes) -> Result<Answer, Error> {
+        self.http.check(url)?;
         loop {
             let why = match self.http.post(url, body.clone()).await {
                 Ok(answer) if answer.status == 401 || answer.status == 403 => {

@@ -41,7 +41,7 @@ pub struct Settings {
     /// A peer that sends nothing for so long is given up; it is told half of it
     /// (AMQP 1.0 Part 2 §2.4.5). `None`: never.
     pub idle_timeout: Option<Duration>,
-    /// Longest message in bytes that comes.
+    /// Longest message in bytes that comes; at most [`MAX_PARTIAL_BYTES`].
     pub max_message_bytes: usize,
 }
 
@@ -96,6 +96,11 @@ pub enum Input {
         link: LinkId,
         /// What the caller calls it.
         delivery: u64,
+    },
+    /// All that there is for a link that is drained was handed in ([`Output::Flow`]).
+    Drained {
+        /// The link.
+        link: LinkId,
     },
     /// The connection ends: [`Output::HangUp`] comes once the peer agrees.
     Close,
@@ -161,7 +166,8 @@ pub struct Client {
 impl Client {
     /// A client whose connection has just been made.
     #[must_use]
-    pub fn new(settings: Settings, now: Duration) -> Self {
+    pub fn new(mut settings: Settings, now: Duration) -> Self {
+        settings.max_message_bytes = settings.max_message_bytes.min(MAX_PARTIAL_BYTES);
         Self {
             settings,
             phase: Phase::Header(Protocol::Sasl),
@@ -198,6 +204,28 @@ impl Client {
         let links = self.session.iter().flat_map(|(_, session)| session.links.values());
         let of_links: usize = links.map(Link::held_bytes).sum();
         of_links + self.reader.held_bytes() + self.io.wire.len()
+    }
+
+    /// Bytes that are to go and were not handed out: a connection that is closed before drops those
+    /// of messages.
+    #[must_use]
+    pub fn unsent_bytes(&self) -> usize {
+        let links = self.session.iter().flat_map(|(_, session)| session.links.values());
+        let of_links: usize = links.map(Link::unsent_bytes).sum();
+        of_links + self.io.wire.len()
+    }
+
+    /// Messages that a link takes now, which counts those that wait for the session's window.
+    #[must_use]
+    pub fn available(&self, link: LinkId) -> u32 {
+        self.session.as_ref().map_or(0, |(_, session)| session.available(link))
+    }
+
+    /// Messages for a link that are not wholly sent, the oldest being the next to go; `None` where
+    /// there is no such link any more.
+    #[must_use]
+    pub fn queued(&self, link: LinkId) -> Option<usize> {
+        self.session.as_ref().and_then(|(_, session)| session.queued(link))
     }
 
     /// Takes what happened at `now`, which does not go back. Then [`Client::poll_output`] is to be
@@ -451,7 +479,10 @@ impl Client {
         performative: Performative,
         payload: Bytes,
     ) -> Result<(), ErrorInfo> {
-        let limits = self.limits();
+        let limits = match &performative {
+            Performative::Transfer(transfer) => self.limits(transfer.handle),
+            _ => self.limits(0),
+        };
         let io = &mut self.io;
         let Some((theirs, session)) = self.session.as_mut().filter(|(of, _)| *of == channel) else {
             let what = "a frame on a channel without a session";
@@ -485,9 +516,9 @@ impl Client {
         }
     }
 
-    fn limits(&self) -> Limits {
-        let links = self.session.iter().flat_map(|(_, session)| session.links.values());
-        let used: usize = links.map(Link::partial_bytes).sum();
+    /// What a message over the link of a handle may have: the links' others count, it does not.
+    fn limits(&self, handle: u32) -> Limits {
+        let used = self.session.as_ref().map_or(0, |(_, session)| session.partial_beside(handle));
         Limits {
             max_message_bytes: self.settings.max_message_bytes,
             max_partial_bytes: MAX_PARTIAL_BYTES.saturating_sub(used),
@@ -537,6 +568,7 @@ impl Client {
             }
             Input::Outcome { link, delivery, state } => session.outcome(link, delivery, state, io),
             Input::Settle { link, delivery } => session.settle(link, delivery, io),
+            Input::Drained { link } => session.drained(link, io),
             _ => io.misused(),
         }
     }

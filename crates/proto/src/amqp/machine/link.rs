@@ -60,14 +60,16 @@ pub(super) struct Outgoing {
 impl Sending {
     /// Deliveries that it takes from the application.
     pub(super) fn available(&self) -> u32 {
+        if self.unsettled.len() >= MAX_UNSETTLED {
+            return 0;
+        }
         let begun = self.queue.front().is_some_and(|first| first.sent.is_some());
         let queued = self.queue.len() - usize::from(begun);
         self.credit.saturating_sub(u32::try_from(queued).unwrap_or(u32::MAX))
     }
 
     pub(super) fn has_room(&self, delivery: u64) -> bool {
-        let is_known = self.unsettled.contains_key(&delivery);
-        self.available() > 0 && self.unsettled.len() < MAX_UNSETTLED && !is_known
+        self.available() > 0 && !self.unsettled.contains_key(&delivery)
     }
 
     /// Whether a frame may go, as far as the link has a say.
@@ -79,7 +81,8 @@ impl Sending {
     pub(super) fn granted(&mut self, flow: &LinkFlow) {
         let count = flow.delivery_count.unwrap_or(0);
         if let Some(credit) = flow.link_credit {
-            self.credit = difference(count.wrapping_add(credit), self.delivery_count);
+            // A credit may be as great as all numbers; what is under way is of it.
+            self.credit = credit.saturating_sub(difference(self.delivery_count, count));
         }
         self.drain = flow.drain;
         self.is_drained &= flow.drain;
@@ -222,6 +225,14 @@ impl Link {
                 sending.queue.iter().map(left).sum()
             }
             LinkEnd::Receiving(receiving) => self.partial_bytes_of(receiving),
+        }
+    }
+
+    /// Bytes of messages for the peer that were not sent.
+    pub(super) fn unsent_bytes(&self) -> usize {
+        match &self.end {
+            LinkEnd::Sending(_) => self.held_bytes(),
+            LinkEnd::Receiving(_) => 0,
         }
     }
 

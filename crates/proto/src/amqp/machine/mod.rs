@@ -67,7 +67,8 @@ pub struct Connection {
 impl Connection {
     /// One that a peer has just established.
     #[must_use]
-    pub fn new(settings: Settings, now: Duration) -> Self {
+    pub fn new(mut settings: Settings, now: Duration) -> Self {
+        settings.max_message_bytes = settings.max_message_bytes.min(MAX_PARTIAL_BYTES);
         Self {
             settings,
             phase: Phase::Header { is_behind_sasl: false },
@@ -335,7 +336,7 @@ impl Connection {
             Performative::Attach(attach) => self.attach(channel, attach),
             Performative::Flow(flow) => session.flow(*flow, io),
             Performative::Transfer(transfer) => {
-                let mine: usize = if transfer.more { partial(session) } else { 0 };
+                let mine = if transfer.more { session.partial_beside(transfer.handle) } else { 0 };
                 let used = others + mine;
                 let limits = Limits {
                     max_message_bytes: self.settings.max_message_bytes,

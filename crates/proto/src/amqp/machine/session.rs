@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::io::{Fault, Io, shortened};
-use super::link::{Link, LinkEnd, Outgoing, difference};
+use super::link::{Link, LinkEnd, Outgoing, Sending, difference};
 use super::settings::{LinkId, MAX_HANDLE, MAX_NAME_BYTES, MAX_SESSION_WINDOW, Output};
 use crate::amqp::performative::{
     Attach, Begin, DeliveryState, Detach, ErrorInfo, ExpiryPolicy, Flow, LinkFlow, Performative,
@@ -105,6 +105,30 @@ impl Session {
             LinkEnd::Sending(sending) => !sending.queue.is_empty(),
             LinkEnd::Receiving(_) => false,
         })
+    }
+
+    /// Messages for a link that are not wholly sent; `None` where there is no such link, or it is
+    /// being detached.
+    pub(super) fn queued(&self, link: LinkId) -> Option<usize> {
+        self.sending(link).map(|sending| sending.queue.len())
+    }
+
+    /// Messages that a link takes now.
+    pub(super) fn available(&self, link: LinkId) -> u32 {
+        self.sending(link).map_or(0, Sending::available)
+    }
+
+    fn sending(&self, link: LinkId) -> Option<&Sending> {
+        match self.links.get(self.handles.get(&link)?)? {
+            Link { end: LinkEnd::Sending(sending), is_detaching: false, .. } => Some(sending),
+            _ => None,
+        }
+    }
+
+    /// Bytes of messages of the peer that are not whole, but for the link of a handle of it.
+    pub(super) fn partial_beside(&self, handle: u32) -> usize {
+        let others = self.links.iter().filter(|(other, _)| **other != handle);
+        others.map(|(_, link)| link.partial_bytes()).sum()
     }
 
     /// The peer's handle of a link.

@@ -50,7 +50,7 @@ pub struct Settings {
     /// A peer that sends nothing for so long is given up; it is told a shorter time
     /// (AMQP 1.0 Part 2 §2.4.5). `None`: never.
     pub idle_timeout: Option<Duration>,
-    /// Longest message in bytes.
+    /// Longest message in bytes; at most [`MAX_PARTIAL_BYTES`].
     pub max_message_bytes: usize,
     /// Extensions that are offered.
     pub offered_capabilities: Vec<Symbol>,

@@ -6,8 +6,6 @@ use crate::amqp091::encode_heartbeat;
 
 /// Until a client is in: longer than any round trip and any look-up of users takes.
 const MAX_HANDSHAKE: Duration = Duration::from_secs(20);
-/// Until a client answers that the connection is closed.
-const MAX_CLOSING: Duration = Duration::from_secs(5);
 
 /// What is due.
 pub(super) enum Verdict {
@@ -50,8 +48,9 @@ impl Alive {
         self.limit = None;
     }
 
-    pub(super) fn closing(&mut self, now: Duration) {
-        self.limit = Some(now + MAX_CLOSING);
+    /// The other side is to answer within this time that the connection is closed.
+    pub(super) fn closing(&mut self, now: Duration, max_wait: Duration) {
+        self.limit = Some(now + max_wait);
     }
 
     /// When something is due, if that is news.

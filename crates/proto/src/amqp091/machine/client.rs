@@ -26,6 +26,8 @@ use crate::amqp091::{
 const CHANNEL: u16 = 1;
 /// Longest frame that is taken, in bytes.
 const MAX_FRAME_BYTES: u32 = 128 << 10;
+/// Until the server agrees to the end: what is on the way to it may take as long, and be refused.
+const MAX_CLOSING: Duration = Duration::from_secs(30);
 /// Room that is made for a body before any of it has come.
 const MAX_FIRST_BYTES: u64 = 16 << 10;
 /// What a client understands, as servers look it up.
@@ -61,7 +63,7 @@ pub enum Input<'a> {
 pub struct Message {
     /// The method that brings it, which [`Method::decode`] reads: `BasicDeliver` or `BasicReturn`.
     pub method: Bytes,
-    /// Flags and properties, which have been read once without a fault.
+    /// Flags and properties, as they came: whether they can be read is for the caller to see.
     pub properties: Bytes,
     /// The body.
     pub body: Bytes,
@@ -204,6 +206,12 @@ impl Client {
         self.input.len() + self.out.len() + self.assembly.as_ref().map_or(0, |it| it.body.len())
     }
 
+    /// Bytes that are to go and were not handed out.
+    #[must_use]
+    pub fn unsent_bytes(&self) -> usize {
+        self.out.len()
+    }
+
     /// Appends a method on the channel; where that is not open, it is dropped.
     ///
     /// # Errors
@@ -261,7 +269,7 @@ impl Client {
                 self.put(0, &close);
                 self.closed = Some(Closed::Asked);
                 self.phase = Phase::Closing;
-                self.alive.closing(self.now);
+                self.alive.closing(self.now, MAX_CLOSING);
             }
         }
     }
@@ -466,7 +474,7 @@ impl Client {
         let Some(assembly) = self.assembly.as_mut().filter(|it| it.body_bytes.is_none()) else {
             return Err("a content header without a method".to_owned());
         };
-        let header = ContentHeader::decode(payload).map_err(|error| error.to_string())?;
+        let header = ContentHeader::decode_head(payload).map_err(|error| error.to_string())?;
         if header.body_bytes > max_bytes {
             let bytes = header.body_bytes;
             return Err(format!("a message of {bytes} bytes, over the limit of {max_bytes}"));

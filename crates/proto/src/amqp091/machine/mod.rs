@@ -25,6 +25,8 @@ use super::method::{CONNECTION, ids_of};
 use super::{FrameKind, MAX_SHORT_BYTES, Method, ReplyCode};
 use crate::Error;
 
+/// Until a client agrees that the connection is closed.
+const MAX_CLOSING: Duration = Duration::from_secs(5);
 /// Bytes that are handed out to be sent at once, as soon as there are that many.
 const MAX_TRANSMIT_BYTES: usize = 64 << 10;
 
@@ -283,7 +285,7 @@ impl Server {
         self.forget_channels();
         self.closing = Some(Closed::Server(code, text));
         self.phase = Phase::Closing;
-        self.alive.closing(self.now);
+        self.alive.closing(self.now, MAX_CLOSING);
     }
 
     /// What waits to be sent, so that the caller can see how much room is left between two

@@ -24,7 +24,7 @@ fn of_client(credentials: Credentials) -> client::Settings {
         hostname: Some("broker.example".to_owned()),
         credentials,
         idle_timeout: Some(Duration::from_secs(60)),
-        max_message_bytes: 1 << 20,
+        max_message_bytes: 256 << 20,
     }
 }
 
@@ -311,6 +311,63 @@ fn silence_ends_it_and_it_is_never_silent_for_long() {
     let said: Vec<_> = std::iter::from_fn(|| pair.client.poll_output()).collect();
     let is_end = |output: &Output| matches!(output, Output::Closed { by_peer: false, .. });
     assert!(said.iter().any(is_end), "{said:?}");
+}
+
+#[test]
+fn what_a_link_takes_counts_what_it_has() {
+    let mut pair = Pair::open();
+    let theirs = pair.attach(Role::Sender, ReceiverSettleMode::First, 3);
+    pair.heard();
+    assert_eq!((pair.client.available(LINK), pair.client.queued(LINK)), (3, Some(0)));
+    let message = Bytes::from_static(b"x");
+    pair.client(client::Input::Deliver { link: LINK, delivery: 1, settled: false, message });
+    assert_eq!(pair.client.available(LINK), 2);
+    // Credit that was given before the delivery came there is no more than it was.
+    pair.server(Input::Window { link: theirs, window: 9 });
+    assert_eq!(pair.client.available(LINK), 8);
+    assert_eq!((pair.client.available(LinkId(8)), pair.client.queued(LinkId(8))), (0, None));
+    pair.client(client::Input::Close);
+    assert_eq!((pair.client.available(LINK), pair.client.queued(LINK)), (0, None));
+}
+
+#[test]
+fn it_takes_long_messages_in_parts() {
+    let mut pair = Pair::open();
+    let theirs = pair.attach(Role::Receiver, ReceiverSettleMode::First, 4);
+    let message = Bytes::from(vec![7; 40 << 20]);
+    let came = message.clone();
+    pair.server(Input::Deliver { link: theirs, delivery: 0, settled: false, message });
+    let heard = pair.heard();
+    assert!(matches!(&heard[..], [Output::Delivery(it)] if it.message == came), "it comes whole");
+}
+
+#[test]
+fn a_link_that_is_drained_says_so() {
+    let mut pair = Pair::open();
+    pair.attach(Role::Sender, ReceiverSettleMode::First, 3);
+    pair.heard();
+    let flow = super::Flow {
+        next_incoming_id: Some(0),
+        incoming_window: 10,
+        next_outgoing_id: 0,
+        outgoing_window: 10,
+        link: Some(super::LinkFlow {
+            handle: 0,
+            delivery_count: Some(0),
+            link_credit: Some(3),
+            available: None,
+            drain: true,
+        }),
+        echo: false,
+        properties: Vec::new(),
+    };
+    let mut wire = Vec::new();
+    let flow = Performative::Flow(Box::new(flow));
+    frame::encode(&mut wire, Kind::Amqp, 0, |out| flow.encode(out));
+    pair.client(client::Input::Bytes(wire.into()));
+    assert_eq!(pair.heard(), [Output::Flow { link: LINK, credit: 3, drain: true }]);
+    pair.client.handle_input(NOW, client::Input::Drained { link: LINK });
+    assert_eq!(pair.client.available(LINK), 0, "what was left of the credit is used up");
 }
 
 /// The answers of a server up to its begin, so that chance gets further.

@@ -300,3 +300,45 @@ proptest! {
         prop_assert!(rig.connection.held_bytes() < 1 << 20);
     }
 }
+
+#[test]
+fn a_message_counts_once_towards_what_is_not_whole() {
+    let settings = Settings { max_message_bytes: 256 << 20, ..settings() };
+    let mut rig = Rig::running_by(settings, &Open::new("client"));
+    rig.publisher("pub", 0, 10);
+    // No more is announced than comes.
+    let announced = rig.sent().iter().find_map(|it| match it {
+        Performative::Attach(attach) => attach.max_message_size,
+        _ => None,
+    });
+    assert_eq!(announced, u64::try_from(MAX_PARTIAL_BYTES).ok());
+    rig.said();
+    let (part, parts) = (vec![7; 60 << 10], 700);
+    for at in 0..parts {
+        let mut transfer = first(0, 0, false);
+        transfer.more = at + 1 < parts;
+        transfer.delivery_tag = transfer.delivery_tag.filter(|_| at == 0);
+        rig.peer_with(0, Performative::Transfer(Box::new(transfer)), &part);
+    }
+    let said = rig.said();
+    let [Output::Delivery(delivery)] = &said[..] else { panic!("{:?}", rig.detached_with()) };
+    assert_eq!(delivery.message.len(), parts * part.len());
+}
+
+#[test]
+fn a_credit_of_all_numbers_is_one() {
+    let mut rig = Rig::running();
+    let link = rig.subscriber("sub", 1, 10);
+    rig.deliver(link, 1, true, b"x");
+    rig.said();
+    rig.grant(1, 0, u32::MAX, false);
+    let credits: Vec<_> = rig
+        .said()
+        .into_iter()
+        .filter_map(|output| match output {
+            Output::Flow { credit, .. } => Some(credit),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(credits, [u32::MAX - 1], "one of them is under way");
+}

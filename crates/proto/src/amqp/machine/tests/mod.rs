@@ -72,7 +72,11 @@ impl Rig {
     }
 
     fn running_with(open: &Open) -> Self {
-        let mut rig = Self::new(settings());
+        Self::running_by(settings(), open)
+    }
+
+    fn running_by(settings: Settings, open: &Open) -> Self {
+        let mut rig = Self::new(settings);
         rig.bytes(&Protocol::Amqp.header());
         rig.peer(0, Performative::Open(Box::new(open.clone())));
         rig.input(Input::Open);
