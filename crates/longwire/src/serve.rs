@@ -126,11 +126,11 @@ struct MessagingArgs {
     check: bool,
 }
 
-/// A registry of services by kind and measured quality: UDDI v3 over SOAP, the resource directory of
-/// CoRE (RFC 9176) over CoAP and HTTP, and JSON over HTTP, of one store with leases.
+/// A registry of services by kind and measured quality: UDDI v3 over SOAP, the resource directory
+/// of CoRE (RFC 9176) over CoAP and HTTP, and JSON over HTTP, of one store with leases.
 ///
-/// Prints `listening on ADDRESS` when it is ready: a line for HTTP, with `coap` one for CoAP. Logs go
-/// to stderr. SIGTERM and Ctrl-C end it; nothing that was published is lost, nor is it by a kill.
+/// Prints `listening on ADDRESS` when it is ready: a line for HTTP, with `coap` one for CoAP. Logs
+/// go to stderr. SIGTERM and Ctrl-C end it; nothing that was published is lost, nor is it by a kill.
 #[derive(clap::Args)]
 #[command(after_help = "\
 The file, in TOML (docs/registry.md has all keys):

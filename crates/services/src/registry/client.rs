@@ -1,5 +1,5 @@
-//! A client of registries: publishes services, keeps their leases, and finds those of others by kind
-//! and measured quality, in JSON of ours or by UDDI v3 of anybody's.
+//! A client of registries: publishes services, keeps their leases, and finds those of others by
+//! kind and measured quality, in JSON of ours or by UDDI v3 of anybody's.
 
 #[cfg(test)]
 mod tests;

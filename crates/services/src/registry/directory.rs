@@ -510,7 +510,7 @@ fn endpoint(entity: &Entity, terms: &[&(String, String)]) -> Option<Link> {
     let fits = |term: &&(String, String)| {
         has(&link, service, term) || links.iter().any(|link| has(link, service, term))
     };
-    terms.iter().all(|term| fits(term)).then_some(link)
+    terms.iter().all(fits).then_some(link)
 }
 
 fn resources(entity: &Entity, terms: &[&(String, String)]) -> Vec<Link> {

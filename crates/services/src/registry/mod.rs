@@ -19,6 +19,7 @@ pub mod quality;
 mod refusal;
 mod server;
 mod store;
+pub mod trial;
 mod uddi;
 mod users;
 

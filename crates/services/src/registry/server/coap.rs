@@ -41,6 +41,8 @@ const AGE_S: u32 = 60;
 pub(super) struct Face {
     socket: UdpSocket,
     seed: [u64; 2],
+    /// Whether addresses must be borne out (RFC 9175 §2.3).
+    is_challenging: bool,
 }
 
 /// Binds the socket.
@@ -56,7 +58,9 @@ pub(super) async fn bind(address: SocketAddr) -> Result<(Face, SocketAddr), Erro
     SystemRandom::new().fill(&mut bytes).map_err(no_chance)?;
     let (high, low) = bytes.split_at(8);
     let word = |half: &[u8]| half.iter().fold(0, |word: u64, byte| word << 8 | u64::from(*byte));
-    Ok((Face { socket, seed: [word(high), word(low)] }, address))
+    // Nobody is on the way to this machine's own addresses.
+    let is_challenging = !address.ip().is_loopback();
+    Ok((Face { socket, seed: [word(high), word(low)], is_challenging }, address))
 }
 
 /// A lookup that is observed.
@@ -84,7 +88,8 @@ impl Face {
     /// Serves until it is to stop.
     pub(super) async fn run(self, shared: Arc<Shared>, mut stopping: watch::Receiver<bool>) {
         // An address that is not borne out gets no long answer and changes nothing.
-        let settings = Settings { seed: self.seed, is_challenging: true, rate_bps: None };
+        let Self { seed, is_challenging, .. } = self;
+        let settings = Settings { seed, is_challenging, rate_bps: None };
         let (answered, mut answers) = mpsc::channel(MAX_ANSWERS);
         let mut changes = shared.changes();
         let mut task = Task {
@@ -160,13 +165,13 @@ impl Task {
                 | Output::Alive { .. } => {}
             }
         }
+        self.make_room();
     }
 
     fn request(&mut self, exchange: u64, peer: SocketAddr, content: Content) {
         let (shared, answered) = (self.shared.clone(), self.answered.clone());
         if content.uint(option::OBSERVE) == Some(0)
             && content.code == Code::GET
-            && self.observed.len() < MAX_OBSERVED
             && let Some(lookup) = lookup_of(&content)
             && let Ok(query) = query(&content)
             && let Ok(payload) = found(&shared, lookup, &query)
@@ -180,6 +185,16 @@ impl Task {
             let content = answer(&shared, peer, &content).await;
             let _ = answered.send((exchange, content)).await;
         });
+    }
+
+    /// Beyond the bound the oldest ends, and is told so: it may be one that the endpoint did not
+    /// agree to, of which nothing is heard any more.
+    fn make_room(&mut self) {
+        while self.observed.len() > MAX_OBSERVED {
+            let Some((exchange, _)) = self.observed.pop_first() else { return };
+            let content = Content::new(Code::SERVICE_UNAVAILABLE);
+            self.input(Input::Notify { exchange, content });
+        }
     }
 
     /// Looks everything up again that is observed, and tells what has changed.

@@ -163,7 +163,8 @@ async fn what_is_published_by_json_is_found_by_all_faces() {
     assert!(service["rungs"].as_array().unwrap().contains(&"hard-le-300".into()), "{service}");
     let bag = "<find_service><categoryBag>\
                <keyedReference tModelKey='uddi:longwire.example:kind' keyValue='consumer'/>\
-               <keyedReference tModelKey='uddi:longwire.example:qos-latency' keyValue='hard-le-3000'/>\
+               <keyedReference tModelKey='uddi:longwire.example:qos-latency' \
+               keyValue='hard-le-3000'/>\
                </categoryBag></find_service>";
     let (status, list) = registry.soap("inquiry", bag).await;
     assert_eq!(status, 200);

@@ -1,5 +1,5 @@
-//! What outlives the process: entities, in SQLite. One commit for all that came while the one before
-//! was written; whoever waits for it is told when the disk has it.
+//! What outlives the process: entities, in SQLite. One commit for all that came while the one
+//! before was written; whoever waits for it is told when the disk has it.
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
-//! flat table: the elements of UDDI v3 that are served, what is in them, and their bounds. Requests are
-//! checked by it, and the schema in our WSDL is made of it (UDDI v3.0.2, `uddi_v3.xsd`).
+//! flat table: the elements of UDDI v3 that are served, what is in them, and their bounds. Requests
+//! are checked by it, and the schema in our WSDL is made of it (UDDI v3.0.2, `uddi_v3.xsd`).
 
 use super::super::element::{Element, XML_NAMESPACE};
 use super::super::refusal::{Reason, Refusal};

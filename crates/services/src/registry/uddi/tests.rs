@@ -124,7 +124,8 @@ fn the_wsdl_is_well_formed_and_has_the_operations() {
 #[test]
 fn an_answer_of_others_is_read_with_what_it_says_beside() {
     let message = "<u:serviceDetail xmlns:u='urn:uddi-org:api_v3' \
-                   xmlns:i='http://www.w3.org/2001/XMLSchema-instance' i:type='x' truncated='false'>\
+                   xmlns:i='http://www.w3.org/2001/XMLSchema-instance' i:type='x' \
+                   truncated='false'>\
                    <u:businessService serviceKey='UDDI:A' businessKey='uddi:b'><u:name>n</u:name>\
                    <s:Signature xmlns:s='http://www.w3.org/2000/09/xmldsig#'/></u:businessService>\
                    </u:serviceDetail>";

@@ -1,5 +1,5 @@
-//! The description of each API set in WSDL 1.1, with the schema of what is served, made of the table
-//! that requests are checked by.
+//! The description of each API set in WSDL 1.1, with the schema of what is served, made of the
+//! table that requests are checked by.
 
 use std::fmt::Write as _;
 
@@ -67,7 +67,8 @@ pub(crate) fn wsdl(set: Set, address: &str) -> String {
          <definitions xmlns=\"http://schemas.xmlsoap.org/wsdl/\" \
          xmlns:soap=\"http://schemas.xmlsoap.org/wsdl/soap/\" xmlns:tns=\"{port_types}\" \
          xmlns:uddi=\"{NAMESPACE}\" targetNamespace=\"{port_types}\">\n<types>\n{}</types>\n\
-         <message name=\"fault\"><part name=\"body\" element=\"uddi:dispositionReport\"/></message>\n",
+         <message name=\"fault\"><part name=\"body\" element=\"uddi:dispositionReport\"/>\
+         </message>\n",
         schema()
     );
     for (operation, answer) in set.operations() {
@@ -87,7 +88,8 @@ pub(crate) fn wsdl(set: Set, address: &str) -> String {
     }
     let _ = writeln!(
         out,
-        "</portType>\n<binding name=\"UDDI_{name}_SoapBinding\" type=\"tns:UDDI_{name}_PortType\">\n\
+        "</portType>\n\
+         <binding name=\"UDDI_{name}_SoapBinding\" type=\"tns:UDDI_{name}_PortType\">\n\
          <soap:binding transport=\"http://schemas.xmlsoap.org/soap/http\"/>"
     );
     for (operation, _) in set.operations() {
