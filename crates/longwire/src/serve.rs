@@ -130,7 +130,7 @@ struct MessagingArgs {
 /// of CoRE (RFC 9176) over CoAP and HTTP, and JSON over HTTP, of one store with leases.
 ///
 /// Prints `listening on ADDRESS` when it is ready: a line for HTTP, with `coap` one for CoAP. Logs
-/// go to stderr. SIGTERM and Ctrl-C end it; nothing that was published is lost, nor is it by a kill.
+/// go to stderr. SIGTERM and Ctrl-C end it; nothing that was published is lost, nor by a kill.
 #[derive(clap::Args)]
 #[command(after_help = "\
 The file, in TOML (docs/registry.md has all keys):

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_are_told_apart() {
+    fn each_form_is_recognized() {
         let derived = |of: &str| Form::Derived { generator: of.into() };
         let generator = |of: Option<&str>| Form::Generator { parent: of.map(Into::into) };
         for (key, expected) in [

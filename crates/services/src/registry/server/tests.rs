@@ -468,10 +468,10 @@ async fn endpoints_register_look_up_and_observe_over_coap() {
             .map(|one| String::from_utf8_lossy(one).into_owned())
             .collect();
         assert_eq!((location.len(), location[0].as_str()), (2, "rd"));
-        let told = text(&observer.next());
+        let notified = text(&observer.next());
         let found = text(&one.request(peer, to(Code::GET, &["rd-lookup", "res"], &["ep=node1"])));
         assert!(found.starts_with("<coap://127.0.0.1:") && found.ends_with("/light>;rt=\"light\""));
-        assert_eq!(told, found);
+        assert_eq!(notified, found);
         let again = one.request(peer, links.clone().with_payload("<"));
         assert_eq!(again.code, Code::BAD_REQUEST, "{again:?}");
         let bare = one.request(peer, links.with_uint(option::CONTENT_FORMAT, 50));

@@ -31,7 +31,7 @@ impl From<Refusal> for Fault {
 }
 
 impl Fault {
-    /// What is told by HTTP alone: what was sent is no message of SOAP.
+    /// What HTTP alone says: what was sent is no message of SOAP.
     pub(crate) fn http_only(&self) -> Option<&Refusal> {
         matches!(self.refusal.reason, Reason::MediaType | Reason::Late).then_some(&self.refusal)
     }

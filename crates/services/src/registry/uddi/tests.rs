@@ -75,7 +75,7 @@ fn what_has_a_number_is_in_a_report() {
 }
 
 #[test]
-fn other_versions_of_soap_and_headers_are_told_apart() {
+fn other_versions_of_soap_and_headers_are_recognized() {
     let other = envelope("<a/>").replace("http://schemas.xmlsoap.org/soap/envelope/", "urn:x");
     assert!(refused(&other).unwrap().contains("soap:VersionMismatch"));
     let with = |header: &str| {
