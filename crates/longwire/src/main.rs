@@ -9,6 +9,7 @@ mod doctor;
 mod edge;
 mod explain;
 mod fetch;
+mod find;
 mod gateway;
 mod history;
 mod keygen;
@@ -56,6 +57,7 @@ enum Command {
     Encode(Box<coding::stream::EncodeArgs>),
     Explain(explain::Args),
     Fetch(fetch::Args),
+    Find(Box<find::Args>),
     Gateway(Box<gateway::Args>),
     History(history::Args),
     Keygen(keygen::Args),
@@ -120,6 +122,7 @@ fn main() -> ExitCode {
         Command::Encode(args) => coding::stream::encode(*args),
         Command::Explain(args) => explain::run(&args),
         Command::Fetch(args) => fetch::run(args),
+        Command::Find(args) => find::run(&args),
         Command::Gateway(args) => gateway::run(*args),
         Command::History(args) => history::run(&args),
         Command::Keygen(args) => keygen::run(args),

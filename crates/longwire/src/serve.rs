@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 use services::server::{Chunking, Compression, Server, Settings, Timeouts};
-use services::{benchmark, messaging, tracks};
+use services::{benchmark, messaging, registry, tracks};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -27,6 +27,7 @@ pub(crate) struct Args {
 enum Service {
     Benchmark(BenchmarkArgs),
     Messaging(MessagingArgs),
+    Registry(RegistryArgs),
     Tracks(TracksArgs),
 }
 
@@ -118,6 +119,34 @@ Examples:
 RUST_LOG chooses what is logged (default: info).")]
 struct MessagingArgs {
     /// Settings of the node, in TOML.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Only read the configuration; the exit status is 2 if anything is wrong.
+    #[arg(long)]
+    check: bool,
+}
+
+/// A registry of services by kind and measured quality: UDDI v3 over SOAP, the resource directory
+/// of CoRE (RFC 9176) over CoAP and HTTP, and JSON over HTTP, of one store with leases.
+///
+/// Prints `listening on ADDRESS` when it is ready: a line for HTTP, with `coap` one for CoAP. Logs
+/// go to stderr. SIGTERM and Ctrl-C end it; nothing that was published is lost, nor by a kill.
+#[derive(clap::Args)]
+#[command(after_help = "\
+The file, in TOML (docs/registry.md has all keys):
+  listen = \"127.0.0.1:8095\"
+  coap = \"127.0.0.1:5683\"
+  store = \"/var/lib/longwire/registry\"
+  users = \"/etc/longwire/users\"   # longwire broker passwd makes it; without it nobody may publish
+
+Examples:
+  longwire broker passwd users alice
+  longwire serve registry --config registry.toml
+  longwire find --kind consumer --max-latency '3 ms' --determinism hard
+
+RUST_LOG chooses what is logged (default: info).")]
+struct RegistryArgs {
+    /// Settings of the registry, in TOML.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
     /// Only read the configuration; the exit status is 2 if anything is wrong.
@@ -232,6 +261,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 enum Bound {
     Files(Server),
     Messaging(Box<messaging::Server>),
+    Registry(Box<registry::Server>),
     /// There is nothing to serve.
     Checked,
 }
@@ -262,6 +292,13 @@ async fn bind(service: Service) -> Result<Bound, services::Error> {
                 false => Bound::Messaging(Box::new(messaging::Server::bind(&config).await?)),
             }
         }
+        Service::Registry(args) => {
+            let config = registry::Config::load(&args.config)?;
+            match args.check {
+                true => Bound::Checked,
+                false => Bound::Registry(Box::new(registry::Server::bind(&config).await?)),
+            }
+        }
     })
 }
 
@@ -278,8 +315,9 @@ async fn serve(service: Service) -> anyhow::Result<ExitCode> {
     let addresses = match &bound {
         Bound::Files(server) => vec![server.address()],
         Bound::Messaging(server) => server.addresses(),
+        Bound::Registry(server) => server.addresses(),
         Bound::Checked => {
-            crate::say("the configuration of this node is good\n")?;
+            crate::say("the configuration is good\n")?;
             return Ok(ExitCode::SUCCESS);
         }
     };
@@ -298,6 +336,7 @@ async fn serve(service: Service) -> anyhow::Result<ExitCode> {
     match bound {
         Bound::Files(server) => server.run(stop).await,
         Bound::Messaging(server) => server.run(stop).await,
+        Bound::Registry(server) => server.run(stop).await,
         Bound::Checked => {}
     }
     Ok(ExitCode::SUCCESS)

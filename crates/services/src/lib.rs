@@ -3,16 +3,20 @@
 //! [`tracks`] is the friendly-force service of IST-118: 22 NFFI messages as SOAP, REST with XML and
 //! REST with JSON. [`benchmark`] gives the answers of the TPC-H queries, as NAM measured them.
 //! [`messaging`] delivers the military messages of IST-150 from node to node.
-//! [`scenario`] reads which nodes send which of them over which radios.
+//! [`scenario`] reads which nodes send which of them over which radios. [`registry`] finds services
+//! by their kind and by the quality that was measured of them (RT-SOA).
 //! [`client`] fetches a list of things one after another and times each.
 
+mod addresses;
 pub mod benchmark;
 pub mod client;
 mod error;
 pub mod http;
 pub mod messaging;
+mod patient;
 mod processor;
 mod random;
+pub mod registry;
 pub mod scenario;
 pub mod server;
 pub mod socket;

@@ -15,7 +15,7 @@ mod refusal;
 mod server;
 mod signing;
 mod store;
-mod time;
+pub(crate) mod time;
 
 pub use config::{Config, Peer, Way};
 pub(crate) use fields::is_token;

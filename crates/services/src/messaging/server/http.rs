@@ -18,7 +18,6 @@ use tokio::sync::watch;
 use super::answer::{self, Content};
 use super::documents::{self, Part, which};
 use super::owner::Handle;
-use super::patient::Patient;
 use super::route::{Does, Found, Schema, find};
 use super::{Face, NODE_FIELD};
 use crate::messaging::forms::{Form, MAX_DOCUMENT_BYTES, SCHEMA, too_large};
@@ -26,6 +25,7 @@ use crate::messaging::machine::{Input, Reply, Which};
 use crate::messaging::message::{Draft, MESSAGE, Transfer};
 use crate::messaging::receipt::{RECEIPT, Returning};
 use crate::messaging::refusal::{Reason, Refusal, shown};
+use crate::patient::Patient;
 
 /// How long the head of a request may take, and a connection be idle.
 const HEAD_PATIENCE: Duration = Duration::from_secs(60);

@@ -7,15 +7,13 @@ mod documents;
 mod events;
 mod http;
 mod owner;
-mod patient;
 mod route;
 mod sizes;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::future::Future;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,13 +23,12 @@ use tokio::task::JoinSet;
 
 use super::config::Config;
 use crate::Error;
+use crate::addresses::{Addresses, MAX_OF_ADDRESS};
 use owner::{Handle, Owner};
 pub use sizes::{Size, short_message, sizes};
 
 /// Most connections to a listener at once; more wait in its queue.
 const MAX_CONNECTIONS: usize = 1024;
-/// Most of them from one address of another machine; more are closed.
-const MAX_OF_ADDRESS: usize = 128;
 /// How long exchanges under way may take to end once the service is asked to stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause after `accept` failed for want of descriptors or memory, which only time gives back.
@@ -195,32 +192,6 @@ async fn accept(
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
-}
-
-/// How many connections each address of another machine has.
-#[derive(Debug, Default)]
-struct Addresses(BTreeMap<IpAddr, usize>);
-
-impl Addresses {
-    /// Counts one more; false where it has as many as it may.
-    fn take(&mut self, address: IpAddr) -> bool {
-        if address.is_loopback() {
-            return true;
-        }
-        // bound: connections.
-        let count = self.0.entry(address).or_default();
-        let may = *count < MAX_OF_ADDRESS;
-        *count += usize::from(may);
-        may
-    }
-
-    /// Counts one less.
-    fn give_back(&mut self, address: IpAddr) {
-        match self.0.get_mut(&address) {
-            Some(count) if *count > 1 => *count -= 1,
-            _ => drop(self.0.remove(&address)),
-        }
-    }
 }
 
 /// Waits until the service is to stop, or is gone.

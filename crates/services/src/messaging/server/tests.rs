@@ -320,20 +320,6 @@ async fn nodes_that_hold_all_connections_keep_no_client_out() {
     node.end().await;
 }
 
-#[test]
-fn an_address_has_so_many_connections() {
-    let mut addresses = super::Addresses::default();
-    let [one, other] = [[192_u8, 0, 2, 1], [192, 0, 2, 2]].map(std::net::IpAddr::from);
-    for _ in 0..super::MAX_OF_ADDRESS {
-        assert!(addresses.take(one));
-    }
-    assert!(!addresses.take(one) && addresses.take(other));
-    addresses.give_back(one);
-    assert!(addresses.take(one) && !addresses.take(one));
-    addresses.give_back(other);
-    assert_eq!(addresses.0.len(), 1, "nothing is kept of who has none");
-}
-
 #[tokio::test]
 async fn a_message_that_is_gone_need_not_be_marked() {
     let store = scratch("gone");

@@ -16,8 +16,9 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::super::owner::Handle;
-use super::super::{ACCEPT_PAUSE, Addresses, MAX_CONNECTIONS, MAX_OF_ADDRESS, ended};
+use super::super::{ACCEPT_PAUSE, MAX_CONNECTIONS, ended};
 use super::{Answered, Call, LONG_BYTES, Lost, MAX_CALLS, Time, answer, lost, outcome, posted};
+use crate::addresses::{Addresses, MAX_OF_ADDRESS};
 use crate::messaging::forms::Form;
 use crate::messaging::machine::Sent;
 use crate::messaging::message::Precedence;
