@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use proto::mqtt::{
     Connect, Filter, Id, Options, Packet, Properties, Publish, Qos, Reason, Subscribe, Value,
     Version, encode, take,
@@ -49,7 +49,7 @@ impl Node {
         let mut came = BytesMut::new();
         while let Some(output) = self.broker.poll_output() {
             match output {
-                Output::Transmit { bytes, .. } => came.extend_from_slice(&Bytes::from(bytes)),
+                Output::Transmit { bytes, .. } => came.extend_from_slice(&bytes),
                 Output::Persist { ticket, .. } => self.writing.push(ticket),
                 _ => {}
             }
