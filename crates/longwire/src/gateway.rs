@@ -82,6 +82,10 @@ pub(crate) struct Args {
     /// allowed, in anybody's name.
     #[arg(long)]
     wsp_anywhere: bool,
+    /// A file with a table of tokens for WBXML that clients of --wsp have too, such as 'longwire
+    /// wbxml derive' makes. May be given several times.
+    #[arg(long, value_name = "FILE")]
+    wsp_tokens: Vec<PathBuf>,
     /// Carriers of edges at once, at most (default: 64): for one more, the edge that has most gives
     /// one up.
     #[arg(long, value_name = "N")]
@@ -179,6 +183,7 @@ impl Side for Args {
             coap_cache: args.coap_cache,
             wsp: args.wsp,
             wsp_anywhere: args.wsp_anywhere.then_some(true),
+            wsp_tokens: (!args.wsp_tokens.is_empty()).then_some(args.wsp_tokens),
             encoding: common.encoding,
             rate_cap: common.rate_cap,
             carrier: common.carrier,

@@ -1,6 +1,11 @@
 //! A gateway's listener for WAP clients.
 
+use std::fs;
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use codec::wbxml::{TokenTable, tables};
 
 use super::caller;
 use super::file::GatewaySettings;
@@ -23,4 +28,47 @@ pub(super) fn address(check: &mut Check, gateway: &GatewaySettings) -> Option<So
         check.about("wsp", &["wsp_anywhere"], Err::<(), _>(caller(what)));
     }
     Some(listen)
+}
+
+/// Longest file with a table, in bytes: one with a name for each code of each page.
+const MAX_TABLE_BYTES: u64 = 1 << 20;
+/// Most tables.
+const MAX_TABLES: usize = 64;
+
+/// Reads the tables of tokens.
+pub(super) fn tokens(check: &mut Check, gateway: &GatewaySettings) -> Arc<[TokenTable]> {
+    let Some(files) = &gateway.wsp_tokens else { return Arc::default() };
+    if gateway.wsp.is_none() {
+        let what = "wsp_tokens needs a listener for WAP clients: give 'wsp'";
+        check.about("wsp_tokens", &["wsp"], Err::<(), _>(caller(what)));
+    }
+    let read = || {
+        if files.len() > MAX_TABLES {
+            let what = format!("wsp_tokens has {} files, {MAX_TABLES} at most", files.len());
+            return Err(caller(what));
+        }
+        let mut all: Vec<TokenTable> = Vec::new();
+        for path in files {
+            let table = table(path)
+                .map_err(|what| caller(format!("wsp_tokens: '{}': {what}", path.display())))?;
+            let others = all.iter().chain(tables());
+            if let Some(other) = others.into_iter().find(|one| one.number == table.number) {
+                let (path, number) = (path.display(), table.number);
+                let what = format!("its number {number:#x} is that of '{}'; change it", other.name);
+                return Err(caller(format!("wsp_tokens: '{path}': {what}")));
+            }
+            all.push(table);
+        }
+        Ok(all)
+    };
+    check.take("wsp_tokens", read()).into()
+}
+
+fn table(path: &PathBuf) -> Result<TokenTable, String> {
+    let len = fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if len > MAX_TABLE_BYTES {
+        return Err(format!("it has {len} bytes, {MAX_TABLE_BYTES} at most"));
+    }
+    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    TokenTable::parse(&text).map_err(|error| error.to_string())
 }
