@@ -56,7 +56,7 @@ const char *lw_error_name(lw_error error);
 typedef enum lw_content {
     LW_OTHER = 0,
     LW_XML = 1,
-    LW_WBXML = 2,
+    LW_WBXML = 2, /* over CoAP only for servers that have agreed on content format 65192 */
     LW_CBOR = 3,
     LW_EXI = 4,
     LW_CONTENT_FORCE_32 = 0x7fffffff /* never given: compilers may make enums of one byte */

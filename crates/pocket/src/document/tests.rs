@@ -140,8 +140,12 @@ proptest! {
     }
 
     #[test]
-    fn a_document_that_was_cut_is_not_finished(tree in tree(), less in any::<prop::sample::Index>()) {
-        for (form, tokens) in [(&XML, Tokens::NONE), (&CBOR, Tokens::NONE), (&WBXML, Tokens::SOAP)] {
+    fn a_document_that_was_cut_is_not_finished(
+        tree in tree(),
+        less in any::<prop::sample::Index>(),
+    ) {
+        let forms = [(&XML, Tokens::NONE), (&CBOR, Tokens::NONE), (&WBXML, Tokens::SOAP)];
+        for (form, tokens) in forms {
             let mut bytes = vec![0; 8192];
             let mut writer = Writer::new(&mut bytes, form, tokens);
             insist(&mut writer, &tree);
