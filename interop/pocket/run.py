@@ -23,6 +23,7 @@ WORK = os.environ["WORK"]
 TRACKS = "urn:longwire:tracks:1"
 START_S = 20
 LOST = "loss=10 %"
+MOST_ROOM = 16384
 
 good = True
 
@@ -33,11 +34,14 @@ def tell(well, what):
     print(f"{'ok  ' if well else 'FAIL'} {what}", flush=True)
 
 
-def build(name, *flags):
+CALL = os.path.join(POCKET, "examples", "call.c")
+INCLUDE = os.path.join(POCKET, "include")
+
+
+def build(name, *flags, source=CALL):
     program = os.path.join(WORK, name)
     command = ["cc", "-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", *flags,
-               "-I", os.path.join(POCKET, "include"), "-o", program,
-               os.path.join(POCKET, "examples", "call.c"), os.environ["LIBRARY"]]
+               "-I", INCLUDE, "-o", program, source, os.environ["LIBRARY"]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return [program] if done.returncode == 0 else None, done.stderr
 
@@ -62,6 +66,22 @@ def clients():
     return found
 
 
+def with_other_types():
+    """Programs whose compiler has enums of one byte, as those for devices have, and of C++."""
+    for name, flags in [("enums", []), ("enums-short", ["-fshort-enums"])]:
+        program, errors = build(name, *flags, source=os.path.join(HERE, "enums.c"))
+        done = program and subprocess.run(program, capture_output=True, text=True, check=False)
+        said = done.stdout.strip() if done else errors
+        tell(done and done.returncode == 0, f"{name}: the content of a request arrives, {said}")
+    if not shutil.which("c++"):
+        print("skip C++: apt install g++")
+        return
+    done = subprocess.run(["c++", "-std=c++11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                           "-x", "c++", os.path.join(INCLUDE, "longwire.h")],
+                          capture_output=True, text=True, check=False)
+    tell(done.returncode == 0, f"C++ reads the header {done.stderr}".rstrip())
+
+
 def free_port(kind):
     with socket.socket(socket.AF_INET, kind) as probe:
         probe.bind(("127.0.0.1", 0))
@@ -79,6 +99,33 @@ def call(program, *arguments, timeout=120):
     done = subprocess.run([*program, *arguments], capture_output=True, text=True, timeout=timeout,
                           check=False)
     return done.returncode, done.stdout, done.stderr
+
+
+def with_the_least_room(name, program, options, port, url):
+    """One byte too few for the answer is an error, and to the byte enough is enough."""
+    def run(room):
+        return call(program, *options, "-r", str(room), "127.0.0.1", str(port), url, TRACKS,
+                    "GetTrack", "number", "7")
+
+    status, _, err = run(MOST_ROOM)
+    if status != 0:
+        tell(False, f"{name}, {' '.join(options)}, a room of {MOST_ROOM}: {err.strip()}")
+        return
+    # What is too little, and what is enough: the answer, and what is around it.
+    little, enough = int(err.split(" and ")[1].split()[0]) - 1, MOST_ROOM
+    others = set()
+    while enough - little > 1:
+        room = (little + enough) // 2
+        status, _, err = run(room)
+        if status == 0:
+            enough = room
+        else:
+            little = room
+            others.add((status, err.strip()))
+    wrong = others - {(1, "call: buffer too small")}
+    tell(others and not wrong,
+         f"{name}, {' '.join(options)}: {enough} bytes of room are enough, one less is too few "
+         f"{' '.join(f'{status}: {err}' for status, err in wrong)}".rstrip())
 
 
 def through_ours(found):
@@ -99,6 +146,8 @@ def through_ours(found):
                 answers.add(out)
                 tell(status == 0 and "NFFIMessage" in out,
                      f"{name}, {' '.join(options)}: {err.strip()}")
+            for options, port in [(["-f", "wbxml"], wsp), (["-p", "coap", "-f", "xml"], coap)]:
+                with_the_least_room(name, program, options, port, url)
             status, _, err = call(program, "127.0.0.1", str(wsp), url, TRACKS, "GetTrack",
                                   "number", "77")
             tell(status == 1 and "no track '77'" in err, f"{name}, a fault: {err.splitlines()[1]}")
@@ -184,6 +233,7 @@ def over_a_lossy_link(found):
 
 def main():
     found = clients()
+    with_other_types()
     if found:
         through_ours(found)
         through_kannel(found)

@@ -4,8 +4,9 @@
 //! models of the `link` crate and records how late each one was. [`session`] keeps a lab that
 //! other processes enter (`longwire lab`); [`doctor`] says what a machine offers for all this.
 //! [`demo`] runs the pair over many links at once. [`net`] has hosts with several interfaces, on
-//! media that many share, and studies of scenarios of radio nets.
+//! media that many share, and studies of scenarios of radio nets. [`calls`] is the WAP study.
 
+pub mod calls;
 pub mod campaign;
 pub mod demo;
 pub mod doctor;

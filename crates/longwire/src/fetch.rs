@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use record::result::{Exchange, Fetch};
+use record::result::{Calls, Exchange, Fetch};
+use services::benchmark::methods::client::{Over, Series, measure as measure_calls};
+use services::benchmark::methods::{self, Method};
 use services::benchmark::{self, Class, Form};
 use services::client::{Config, Plan, Progress, Target, fetch, url_plan};
 use services::tracks::FILE_COUNT;
@@ -26,6 +28,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum What {
     Benchmark(BenchmarkArgs),
+    Methods(MethodsArgs),
     Tracks(TracksArgs),
     Url(UrlArgs),
 }
@@ -79,6 +82,52 @@ struct BenchmarkArgs {
     count: Option<u32>,
     #[command(flatten)]
     common: Common,
+}
+
+/// The methods of `longwire serve benchmark` (the WAP study), over and over: each call split into
+/// what writing and parsing SOAP takes (t_SOAP) and what the call takes (t_call).
+///
+/// Over WSP and CoAP the client is the one for devices (docs/pocket.md).
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  longwire fetch methods --url http://127.0.0.1:8080 --method nop --count 100
+  longwire fetch methods --url http://b:8080 --method get-string --size 1000 --new-connection
+  longwire fetch methods --url http://b:8080 --method get-int-array --form wbxml \\
+      --over wsp --gateway 192.0.2.1:9200 --json
+  longwire fetch methods --url http://b:8080 --form cbor --over coap --gateway 192.0.2.1:5683")]
+struct MethodsArgs {
+    /// The service, such as http://127.0.0.1:8080.
+    #[arg(long, value_name = "URL", value_parser = target)]
+    url: Target,
+    /// The method: nop, get-string or get-int-array.
+    #[arg(long, value_name = "NAME", default_value = "nop", value_parser = method)]
+    method: Method,
+    /// Characters of the string or numbers of the array, which is said beforehand.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    size: u32,
+    /// How messages are written: xml, wbxml, cbor or exi.
+    #[arg(long, value_name = "NAME", default_value = "xml", value_parser = message_form)]
+    form: methods::Form,
+    /// What they go over: http, wsp or coap.
+    #[arg(long, value_name = "NAME", default_value = "http")]
+    over: OverName,
+    /// The WAP gateway, or the proxy of CoAP; an address and its port.
+    #[arg(long, value_name = "ADDRESS", required_if_eq_any([("over", "wsp"), ("over", "coap")]))]
+    gateway: Option<std::net::SocketAddr>,
+    /// How many calls are measured.
+    #[arg(long, value_name = "N", default_value_t = 100,
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    count: u32,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum OverName {
+    Http,
+    Wsp,
+    Coap,
 }
 
 /// GET of one URL, several times.
@@ -160,7 +209,14 @@ struct Numbers(Vec<usize>);
 
 /// Runs the command to its end.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot start the runtime")?;
     let (plan, common) = match args.what {
+        What::Methods(args) => {
+            let outcome = runtime.block_on(call_methods(args));
+            runtime.shutdown_background();
+            return outcome;
+        }
         What::Tracks(args) => {
             let numbers = args.tracks.map_or_else(|| (1..=FILE_COUNT).collect(), |list| list.0);
             (plan(&args.url, args.api.into(), &numbers), args.common)
@@ -172,12 +228,91 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         What::Url(args) => (url_plan(&args.url, args.count as usize), args.common),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("cannot start the runtime")?;
     let outcome = runtime.block_on(measure(&plan, common));
     // Does not wait for a name that is still being looked up.
     runtime.shutdown_background();
     outcome
+}
+
+/// Options of [`Common`] that WSP and CoAP have no use for.
+fn unused(args: &MethodsArgs) -> Option<&'static str> {
+    let common = &args.common;
+    let is_datagrams = !matches!(args.over, OverName::Http);
+    let given = [
+        (common.gzip, "--gzip"),
+        (common.budget.is_some(), "--budget"),
+        (is_datagrams && common.proxy.is_some(), "--proxy"),
+        (is_datagrams && common.new_connection, "--new-connection"),
+        (is_datagrams && common.congestion.is_some(), "--congestion"),
+        (!is_datagrams && args.gateway.is_some(), "--gateway"),
+    ];
+    given.into_iter().find(|(is_given, _)| *is_given).map(|(_, name)| name)
+}
+
+async fn call_methods(args: MethodsArgs) -> anyhow::Result<ExitCode> {
+    if let Some(name) = unused(&args) {
+        eprintln!("longwire: {name} has no use here; leave it out");
+        return Ok(ExitCode::from(2));
+    }
+    let MethodsArgs { url, method, size, form, over, gateway, count, common } = args;
+    let over = match (over, gateway) {
+        (OverName::Wsp, Some(gateway)) => Over::Wsp(gateway),
+        (OverName::Coap, Some(gateway)) => Over::Coap(gateway),
+        _ => Over::Http,
+    };
+    let warm_up = if common.cold { 0 } else { common.warm_up.unwrap_or(count as usize) };
+    let series = Series { base: url, method, size, form, over, count: count as usize, warm_up };
+    let config = Config {
+        proxy: common.proxy,
+        gzip: false,
+        new_connection: common.new_connection,
+        warm_up: None,
+        timeout: common.timeout,
+        budget: None,
+        congestion: common.congestion,
+    };
+    let calls = match measure_calls(&series, &config).await {
+        Ok(calls) => calls,
+        Err(error) => {
+            eprintln!("longwire: {error}");
+            return Ok(ExitCode::from(2));
+        }
+    };
+    let text = if common.json { serde_json::to_string(&calls)? + "\n" } else { split(&calls) };
+    crate::say(&text).context("cannot write the result")?;
+    let good = calls.errors == 0 && calls.t_inv.is_some();
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The calls, for a person.
+fn split(calls: &Calls) -> String {
+    let mut text = format!("{} as {} over {}", calls.method, calls.form, calls.over);
+    if let Some(size) = calls.size {
+        text += &format!(", size {size}");
+    }
+    if let Some(proxy) = &calls.proxy {
+        text += &format!(", through {proxy}");
+    }
+    text += &format!("\n{} measured, {} errors", calls.measured.len(), calls.errors);
+    if let Some(call) = calls.measured.iter().find(|call| call.error.is_none()) {
+        text += &format!(", {} and {} bytes", call.request_bytes, call.answer_bytes);
+    }
+    text += "\n";
+    if let Some(error) = calls.measured.iter().find_map(|call| call.error.as_ref()) {
+        text += &format!("first error: {error}\n");
+    }
+    let heads = ["ms", "mean", "least", "median", "p90", "p99", "most"];
+    text += &heads.map(|head| format!("{head:>9}")).concat();
+    for (name, of) in
+        [("t_SOAP", &calls.t_soap), ("t_call", &calls.t_call), ("t_inv", &calls.t_inv)]
+    {
+        let Some(of) = of else { continue };
+        text += &format!("\n{name:>9}");
+        for seconds in [of.mean_s, of.min_s, of.median_s, of.p90_s, of.p99_s, of.max_s] {
+            text += &format!("{:>9.3}", seconds * 1000.0);
+        }
+    }
+    text + "\n"
 }
 
 async fn measure(plan: &Plan, common: Common) -> anyhow::Result<ExitCode> {
@@ -268,6 +403,20 @@ fn target(text: &str) -> Result<Target, services::Error> {
 fn form(name: &str) -> Result<Form, String> {
     let found = Form::ALL.into_iter().find(|form| form.name() == name);
     found.ok_or_else(|| format!("one of {}", Form::ALL.map(Form::name).join(", ")))
+}
+
+fn method(name: &str) -> Result<Method, String> {
+    match name {
+        "nop" => Ok(Method::Nop),
+        "get-string" | "getString" => Ok(Method::GetString),
+        "get-int-array" | "getIntArray" => Ok(Method::GetIntArray),
+        _ => Err("one of nop, get-string, get-int-array".to_owned()),
+    }
+}
+
+fn message_form(name: &str) -> Result<methods::Form, String> {
+    let names = methods::Form::ALL.map(methods::Form::name).join(", ");
+    methods::Form::parse(name).ok_or_else(|| format!("one of {names}"))
 }
 
 fn class(name: &str) -> Result<Class, String> {

@@ -75,14 +75,8 @@ pub(crate) struct Args {
     /// none].
     #[arg(long, value_name = "SIZE", value_parser = Size::parse)]
     coap_cache: Option<Size>,
-    /// Address for WAP clients: connectionless WSP over UDP, usually at port 9200, for what edges
-    /// may reach; port 0 takes any free one, told in the log.
-    #[arg(long, value_name = "ADDRESS")]
-    wsp: Option<String>,
-    /// Let --wsp be an address other than loopback: whoever reaches it can ask for all that is
-    /// allowed, in anybody's name.
-    #[arg(long)]
-    wsp_anywhere: bool,
+    #[command(flatten)]
+    wap: Wap,
     /// Carriers of edges at once, at most (default: 64): for one more, the edge that has most gives
     /// one up.
     #[arg(long, value_name = "N")]
@@ -98,6 +92,23 @@ pub(crate) struct Args {
     retain_memory: Option<Size>,
     #[command(flatten)]
     common: Common,
+}
+
+/// Clients of WAP.
+#[derive(clap::Args, Clone)]
+struct Wap {
+    /// Address for WAP clients: connectionless WSP over UDP, usually at port 9200, for what edges
+    /// may reach; port 0 takes any free one, told in the log.
+    #[arg(long, value_name = "ADDRESS")]
+    wsp: Option<String>,
+    /// Let --wsp be an address other than loopback: whoever reaches it can ask for all that is
+    /// allowed, in anybody's name.
+    #[arg(long)]
+    wsp_anywhere: bool,
+    /// A file with a table of tokens for WBXML that clients of --wsp have too, such as 'longwire
+    /// wbxml derive' makes. May be given several times.
+    #[arg(long, value_name = "FILE")]
+    wsp_tokens: Vec<PathBuf>,
 }
 
 /// Runs the command until it is told to stop.
@@ -178,8 +189,9 @@ impl Side for Args {
             coap_oscore: (!args.coap_oscore.is_empty()).then_some(args.coap_oscore),
             coap_multicast: (!args.coap_multicast.is_empty()).then_some(args.coap_multicast),
             coap_cache: args.coap_cache,
-            wsp: args.wsp,
-            wsp_anywhere: args.wsp_anywhere.then_some(true),
+            wsp: args.wap.wsp,
+            wsp_anywhere: args.wap.wsp_anywhere.then_some(true),
+            wsp_tokens: (!args.wap.wsp_tokens.is_empty()).then_some(args.wap.wsp_tokens),
             encoding: common.encoding,
             rate_cap: common.rate_cap,
             carrier: common.carrier,

@@ -1,5 +1,6 @@
 //! `longwire lab`: hosts joined by emulated links.
 
+mod calls;
 mod net;
 mod net_report;
 mod pathloss;
@@ -47,6 +48,7 @@ enum Action {
     Pathloss(pathloss::PathlossArgs),
     Scenario(scenario::ScenarioArgs),
     Net(net::NetArgs),
+    Calls(calls::CallsArgs),
     Save(sets::SaveArgs),
     Sets(sets::SetsArgs),
     Forget(sets::ForgetArgs),
@@ -196,6 +198,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Pathloss(args) => pathloss::run(&args),
         Action::Scenario(args) => scenario::run(&args),
         Action::Net(args) => net::run(&args),
+        Action::Calls(args) => calls::run(&args),
         Action::Save(args) => sets::save(&args),
         Action::Sets(args) => sets::list(&args),
         Action::Forget(args) => sets::forget(&args),

@@ -20,6 +20,7 @@ mod serve;
 mod side;
 mod terminal;
 mod topics;
+mod wbxml;
 mod wsp;
 
 use std::process::ExitCode;
@@ -67,6 +68,7 @@ enum Command {
     Serve(serve::Args),
     Sub(Box<topics::subscribe::Args>),
     Train(coding::train::Args),
+    Wbxml(wbxml::Args),
     Wsp(wsp::Args),
 }
 
@@ -132,6 +134,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(args),
         Command::Sub(args) => topics::subscribe::run(&args),
         Command::Train(args) => coding::train::run(&args),
+        Command::Wbxml(args) => wbxml::run(args),
         Command::Wsp(args) => wsp::run(args),
     };
     log::finish();

@@ -1,11 +1,13 @@
 /*
  * A SOAP call over POSIX UDP:
  *
- *   call [-p wsp|coap] [-f xml|wbxml|cbor] [-t MS] [-s] [-n] GATEWAY PORT URI NAMESPACE OPERATION
- *        [NAME VALUE]...
+ *   call [-p wsp|coap] [-f xml|wbxml|cbor] [-t MS] [-r BYTES] [-s] [-n] GATEWAY PORT URI
+ *        NAMESPACE OPERATION [NAME VALUE]...
  *
  * The gateway is an address, of IPv4 or IPv6. Each element of the answer is printed with its text.
- * -f wbxml has SOAP's tokens; with -n all names are literals. -s: the request is sent once.
+ * -f wbxml has SOAP's tokens; with -n all names are literals. -s: the request is sent once. -r: the
+ * room for datagrams and the answer. It and the body have as many bytes as are said to the library
+ * and not one more, so that tools which watch memory see each byte too many.
  * Exit status: 0 for an answer, 1 for a fault or none, 2 for bad use.
  */
 #define _POSIX_C_SOURCE 200809L
@@ -177,8 +179,8 @@ static lw_error print_answer(lw_reader *reader, const lw_answer *answer)
 static int usage(const char *what)
 {
     fprintf(stderr,
-            "call: %s\nusage: call [-p wsp|coap] [-f xml|wbxml|cbor] [-t MS] [-s] [-n] GATEWAY "
-            "PORT URI NAMESPACE OPERATION [NAME VALUE]...\n",
+            "call: %s\nusage: call [-p wsp|coap] [-f xml|wbxml|cbor] [-t MS] [-r BYTES] [-s] [-n] "
+            "GATEWAY PORT URI NAMESPACE OPERATION [NAME VALUE]...\n",
             what);
     return 2;
 }
@@ -187,22 +189,41 @@ struct options {
     const char *protocol;
     const char *form;
     uint32_t limit_ms;
+    size_t room_len;
     int repeats;
     int literals;
 };
 
-static int call(const struct options *options, struct udp *udp, const char *uri, char **words,
-                int count)
+/* What a call has of its own. */
+struct memory {
+    uint8_t *body;
+    size_t body_len;
+    uint8_t *room;
+};
+
+/* Writes the body, in memory of just its length, and gets the room. */
+static lw_error prepare(struct memory *memory, const struct options *options, const lw_form *form,
+                        lw_tokens tokens, char **words, int count)
 {
-    static uint8_t body[2048], room[32768];
-    static const lw_tokens literals = {NULL, 0};
-    char action[ACTION_BYTES];
+    static uint8_t written[2048];
+    lw_error error =
+        write_call(written, sizeof written, form, tokens, words, count, &memory->body_len);
+    if (error != LW_OK) return error;
+    memory->body = malloc(memory->body_len);
+    memory->room = malloc(options->room_len);
+    if (memory->body == NULL || memory->room == NULL) return LW_NO_ROOM;
+    memcpy(memory->body, written, memory->body_len);
+    return LW_OK;
+}
+
+static int print_call(const struct options *options, struct udp *udp, const char *uri,
+                      const char *action, const struct memory *memory, lw_content content,
+                      const lw_form *form)
+{
     lw_address peer = address_of(&udp->peer);
     lw_socket socket = {udp, send_datagram, receive_datagram};
-    lw_request request = {uri, action, LW_XML, body, 0};
+    lw_request request = {uri, action, content, memory->body, memory->body_len};
     lw_patience patience = {1000, options->limit_ms, 5};
-    lw_tokens tokens = literals;
-    const lw_form *form = lw_form_xml();
     lw_client client;
     lw_answer answer;
     lw_reader reader;
@@ -210,31 +231,15 @@ static int call(const struct options *options, struct udp *udp, const char *uri,
     lw_error error;
     uint32_t began = now_ms();
 
-    if (strcmp(options->form, "wbxml") == 0) {
-        form = lw_form_wbxml();
-        request.content = LW_WBXML;
-        if (!options->literals) tokens = lw_tokens_soap();
-    } else if (strcmp(options->form, "cbor") == 0) {
-        form = lw_form_cbor();
-        request.content = LW_CBOR;
-    }
-    if (snprintf(action, sizeof action, "%s#%s", words[0], words[1]) >= (int)sizeof action) {
-        return usage("the namespace is too long");
-    }
-    error = write_call(body, sizeof body, form, tokens, words, count, &request.body_len);
-    if (error != LW_OK) {
-        fprintf(stderr, "call: the request: %s\n", lw_error_name(error));
-        return 2;
-    }
     clock_gettime(CLOCK_REALTIME, &seed);
     if (strcmp(options->protocol, "coap") == 0) {
         lw_coap_init(&client, &peer, (uint32_t)seed.tv_nsec);
-        error = lw_coap_call(&client, &socket, began, &request, &patience, room, sizeof room,
-                             &answer);
+        error = lw_coap_call(&client, &socket, began, &request, &patience, memory->room,
+                             options->room_len, &answer);
     } else {
         lw_wsp_init(&client, &peer, (uint32_t)seed.tv_nsec);
-        error = lw_wsp_call(&client, &socket, began, &request, &patience, options->repeats, room,
-                            sizeof room, &answer);
+        error = lw_wsp_call(&client, &socket, began, &request, &patience, options->repeats,
+                            memory->room, options->room_len, &answer);
     }
     if (error != LW_OK) {
         fprintf(stderr, "call: %s\n", lw_error_name(error));
@@ -257,16 +262,51 @@ static int call(const struct options *options, struct udp *udp, const char *uri,
     return 0;
 }
 
+static int call(const struct options *options, struct udp *udp, const char *uri, char **words,
+                int count)
+{
+    static const lw_tokens literals = {NULL, 0};
+    char action[ACTION_BYTES];
+    struct memory memory = {NULL, 0, NULL};
+    lw_tokens tokens = literals;
+    const lw_form *form = lw_form_xml();
+    lw_content content = LW_XML;
+    lw_error error;
+    int status = 2;
+
+    if (strcmp(options->form, "wbxml") == 0) {
+        form = lw_form_wbxml();
+        content = LW_WBXML;
+        if (!options->literals) tokens = lw_tokens_soap();
+    } else if (strcmp(options->form, "cbor") == 0) {
+        form = lw_form_cbor();
+        content = LW_CBOR;
+    }
+    if (snprintf(action, sizeof action, "%s#%s", words[0], words[1]) >= (int)sizeof action) {
+        return usage("the namespace is too long");
+    }
+    error = prepare(&memory, options, form, tokens, words, count);
+    if (error == LW_OK) {
+        status = print_call(options, udp, uri, action, &memory, content, form);
+    } else {
+        fprintf(stderr, "call: the request: %s\n", lw_error_name(error));
+    }
+    free(memory.body);
+    free(memory.room);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
-    struct options options = {"wsp", "xml", 60000, 1, 0};
+    struct options options = {"wsp", "xml", 60000, 32768, 1, 0};
     struct udp udp;
     int option, status;
-    while ((option = getopt(argc, argv, "p:f:t:sn")) != -1) {
+    while ((option = getopt(argc, argv, "p:f:t:r:sn")) != -1) {
         switch (option) {
         case 'p': options.protocol = optarg; break;
         case 'f': options.form = optarg; break;
         case 't': options.limit_ms = (uint32_t)strtoul(optarg, NULL, 10); break;
+        case 'r': options.room_len = strtoul(optarg, NULL, 10); break;
         case 's': options.repeats = 0; break;
         case 'n': options.literals = 1; break;
         default: return usage("no such option");
@@ -275,6 +315,7 @@ int main(int argc, char **argv)
     argc -= optind;
     argv += optind;
     if (argc < 5 || argc % 2 == 0) return usage("words are missing");
+    if (options.room_len == 0) return usage("a room has one byte at least");
     if (open_udp(&udp, argv[0], argv[1]) < 0) return usage("no address and port");
     status = call(&options, &udp, argv[2], argv + 3, argc - 3);
     close(udp.descriptor);

@@ -35,7 +35,9 @@ impl Socket for Udp {
         let limit = limit.max(Duration::from_millis(1));
         self.socket.set_read_timeout(Some(limit)).map_err(|_| Error::Socket)?;
         let datagram = match self.socket.recv_from(room) {
-            Ok((len, from)) => Some((address(from), len)),
+            // What fills the room may have been cut, which this socket does not tell: then it is
+            // one byte more at least. A room has one to spare.
+            Ok((len, from)) => Some((address(from), len + usize::from(len == room.len()))),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
             Err(_) => return Err(Error::Socket),
         };

@@ -14,6 +14,9 @@
 
 #ifdef __cplusplus
 extern "C" {
+#define LW_ASSERT(condition, what) static_assert(condition, what)
+#else
+#define LW_ASSERT(condition, what) _Static_assert(condition, what)
 #endif
 
 /* Why something failed. */
@@ -41,8 +44,10 @@ typedef enum lw_error {
     LW_FAULT = 31,             /* the service answered with a fault */
     LW_UNEXPECTED_ELEMENT = 32,
     LW_NOT_A_NUMBER = 33,
-    LW_STATUS = 34             /* the status of an error, and no fault */
+    LW_STATUS = 34,            /* the status of an error, and no fault */
+    LW_ERROR_FORCE_32 = 0x7fffffff /* never given: it makes the type as wide as the library's */
 } lw_error;
+LW_ASSERT(sizeof(lw_error) == sizeof(int), "the library has an int for lw_error");
 
 /* What happened, as a phrase in English. */
 const char *lw_error_name(lw_error error);
@@ -51,10 +56,12 @@ const char *lw_error_name(lw_error error);
 typedef enum lw_content {
     LW_OTHER = 0,
     LW_XML = 1,
-    LW_WBXML = 2,
+    LW_WBXML = 2, /* over CoAP only for servers that have agreed on content format 65192 */
     LW_CBOR = 3,
-    LW_EXI = 4
+    LW_EXI = 4,
+    LW_CONTENT_FORCE_32 = 0x7fffffff /* never given: compilers may make enums of one byte */
 } lw_content;
+LW_ASSERT(sizeof(lw_content) == sizeof(int), "the library has an int for lw_content");
 
 /* Address and port of a peer, in any layout that the socket always uses: they are only compared. */
 typedef struct lw_address {
@@ -115,7 +122,8 @@ void lw_coap_init(lw_client *client, const lw_address *server, uint32_t seed);
 
 /*
  * Makes a call, from now_ms of the clock that the socket tells too. The room has the request's
- * datagram first and then the answer. patience may be null: 3 s, 5 copies and 60 s over WSP, 2 s,
+ * datagram first and then the answer; where body, uri or action have bytes in it, LW_MISUSE is
+ * returned and nothing is sent. patience may be null: 3 s, 5 copies and 60 s over WSP, 2 s,
  * 5 copies and 93 s over CoAP. repeats: over WSP, the request may leave again where no answer
  * comes; only where the gateway carries no copy out twice, as longwire's does not, or where that
  * does no harm.
@@ -162,6 +170,7 @@ typedef struct lw_name {
     lw_piece local;
 } lw_name;
 
+/* After an error there is no document: all that follows returns the same error. */
 lw_error lw_writer_init(lw_writer *writer, uint8_t *room, size_t room_len, const lw_form *form,
                         lw_tokens tokens);
 /* Names are to stay until the document is finished. */
@@ -192,6 +201,7 @@ lw_error lw_read_integer(lw_reader *reader, int32_t *value);
 /* What a fault says, cut where the room ends, with a zero byte behind it. */
 lw_error lw_read_fault(lw_reader *reader, char *room, size_t room_len);
 
+#undef LW_ASSERT
 #ifdef __cplusplus
 }
 #endif

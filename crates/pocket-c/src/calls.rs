@@ -100,6 +100,33 @@ impl Request {
     }
 }
 
+/// Whether some of the bytes are also bytes of the room: what is read of the request must not be
+/// what is written of it.
+fn is_in_room(bytes: &[u8], room_at: *const u8, room_len: usize) -> bool {
+    let (begin, room_begin) = (bytes.as_ptr().addr(), room_at.addr());
+    let room_end = room_begin.saturating_add(room_len);
+    !bytes.is_empty() && begin < room_end && room_begin < begin.saturating_add(bytes.len())
+}
+
+/// The request, and the room that nothing of it is in.
+///
+/// # Safety
+/// All pointers are what the header says, for `'a`.
+unsafe fn apart<'a>(
+    request: *const Request,
+    room_at: *mut u8,
+    room_len: usize,
+) -> Result<(pocket::Request<'a>, &'a mut [u8]), Error> {
+    // SAFETY: the caller's promise.
+    let request = unsafe { (*request).get()? };
+    let parts = [request.body, request.uri.as_bytes(), request.action.as_bytes()];
+    if parts.into_iter().any(|part| is_in_room(part, room_at, room_len)) {
+        return Err(Error::Misuse);
+    }
+    // SAFETY: the caller's promise, and nothing that was made of pointers before is in the room.
+    Ok((request, unsafe { room(room_at, room_len) }))
+}
+
 /// `lw_patience`.
 #[derive(Debug)]
 #[repr(C)]
@@ -187,13 +214,12 @@ pub unsafe extern "C" fn lw_wsp_call(
     answer: *mut Answer,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    let (client, socket, request, patience, room) = unsafe {
-        let client = &mut *client.cast::<wsp::Client>();
-        let request = match (*request).get() {
-            Ok(request) => request,
+    let (client, socket, (request, room), patience) = unsafe {
+        let apart = match apart(request, room_at, room_len) {
+            Ok(apart) => apart,
             Err(error) => return error as c_int,
         };
-        (client, &*socket, request, patience.as_ref(), room(room_at, room_len))
+        (&mut *client.cast::<wsp::Client>(), &*socket, apart, patience.as_ref())
     };
     let mut settings = wsp::Settings { repeats: repeats != 0, ..wsp::Settings::DEFAULT };
     if let Some(patience) = patience {
@@ -221,13 +247,12 @@ pub unsafe extern "C" fn lw_coap_call(
     answer: *mut Answer,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    let (client, socket, request, patience, room) = unsafe {
-        let client = &mut *client.cast::<coap::Client>();
-        let request = match (*request).get() {
-            Ok(request) => request,
+    let (client, socket, (request, room), patience) = unsafe {
+        let apart = match apart(request, room_at, room_len) {
+            Ok(apart) => apart,
             Err(error) => return error as c_int,
         };
-        (client, &*socket, request, patience.as_ref(), room(room_at, room_len))
+        (&mut *client.cast::<coap::Client>(), &*socket, apart, patience.as_ref())
     };
     let patience = patience.map_or(coap::DEFAULT_PATIENCE, Patience::get);
     let mut ours = Ours { socket, began_ms: now_ms };
@@ -246,5 +271,93 @@ unsafe fn put(to: *mut Answer, called: Result<pocket::Answer<'_>, Error>) -> c_i
             OK
         }
         Err(error) => code(Err(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::ptr;
+
+    use super::*;
+
+    unsafe extern "C" fn count(context: *mut c_void, _: *const u8, _: usize) -> c_int {
+        // SAFETY: the tests give a counter.
+        unsafe { *context.cast::<u32>() += 1 };
+        0
+    }
+
+    unsafe extern "C" fn time_passes(
+        _: *mut c_void,
+        _: *mut u8,
+        _: usize,
+        limit_ms: u32,
+        received: *mut Received,
+    ) -> c_int {
+        // SAFETY: the library's.
+        unsafe { (*received).now_ms = limit_ms };
+        0
+    }
+
+    /// The results over WSP and over CoAP, and how many datagrams left.
+    fn call(memory: *mut u8, body: (usize, usize), uri: usize, room: (usize, usize)) -> [c_int; 3] {
+        let mut sent = 0_u32;
+        let socket = Socket {
+            context: (&raw mut sent).cast(),
+            send: Some(count),
+            receive: Some(time_passes),
+        };
+        let patience = Patience { first_ms: 1, limit_ms: 1, copies: 1 };
+        let peer = Address::default();
+        // SAFETY: all is within the tests' memory, which nothing else refers to.
+        unsafe {
+            let request = Request {
+                uri: memory.add(uri).cast(),
+                action: ptr::null(),
+                content: 1,
+                body: memory.add(body.0),
+                body_len: body.1,
+            };
+            let room_at = memory.add(room.0);
+            let mut client = Client { opaque: [0; 8] };
+            let mut answer =
+                Answer { status: 0, sent: 0, content: 0, body: ptr::null(), body_len: 0 };
+            let (client, answer) = (&raw mut client, &raw mut answer);
+            let (socket, request, patience) =
+                (&raw const socket, &raw const request, &raw const patience);
+            lw_wsp_init(client, &raw const peer, 1);
+            let wsp = lw_wsp_call(client, socket, 0, request, patience, 0, room_at, room.1, answer);
+            lw_coap_init(client, &raw const peer, 1);
+            let coap = lw_coap_call(client, socket, 0, request, patience, room_at, room.1, answer);
+            [wsp, coap, c_int::try_from(sent).unwrap()]
+        }
+    }
+
+    #[test]
+    fn what_is_sent_is_not_in_the_room() {
+        const UNANSWERED: c_int = Error::Unanswered as c_int;
+        const MISUSE: c_int = Error::Misuse as c_int;
+        // A URI of seven bytes with its end at 0, and one more at 500.
+        let mut memory = [0; 600];
+        memory[..6].copy_from_slice(b"/a/b/c");
+        memory[500..506].copy_from_slice(b"/a/b/c");
+        let at = memory.as_mut_ptr();
+        let good = [UNANSWERED, UNANSWERED, 2];
+        let bad = [MISUSE, MISUSE, 0];
+        for (body, uri, is_good) in [
+            ((7, 93), 0, true),
+            ((7, 94), 0, false),
+            ((100, 1), 0, false),
+            ((200, 50), 0, false),
+            ((399, 1), 0, false),
+            ((400, 20), 0, true),
+            ((50, 450), 0, false),
+            // Nothing of it can be read.
+            ((200, 0), 0, true),
+            ((7, 10), 500, true),
+        ] {
+            let results = call(at, body, uri, (100, 300));
+            assert_eq!(results, if is_good { good } else { bad }, "{body:?}");
+        }
+        assert_eq!(call(at, (10, 20), 500, (300, 203)), bad, "a URI");
     }
 }

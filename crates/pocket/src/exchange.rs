@@ -84,7 +84,10 @@ impl Patience {
     pub(crate) fn spread(&self, chance: u32, divisor: u32) -> Duration {
         let first_s = u32::try_from(self.first.as_secs()).unwrap_or(u32::MAX);
         let first_ms = first_s.saturating_mul(1000).saturating_add(self.first.subsec_millis());
-        let more_ms = (first_ms / divisor / 256).saturating_mul(chance & 0xff);
+        let (share_ms, chance) = (first_ms / divisor, chance & 0xff);
+        // `share_ms * chance / 256`, which fits no 32 bits in between.
+        let more_ms =
+            (share_ms / 256).saturating_mul(chance).saturating_add(share_ms % 256 * chance / 256);
         let (more_s, rest_ms) = (more_ms / 1000, more_ms % 1000);
         self.first.saturating_add(Duration::new(more_s.into(), rest_ms * 1_000_000))
     }
@@ -157,8 +160,11 @@ pub(crate) trait Machine {
 }
 
 /// How often a wait may end before its time without the clock having moved: one that stands still
-/// must not make a call last for ever.
-const MAX_STOOD_STILL: u8 = 16;
+/// must not make a call last for ever, whether nothing comes or datagrams without end. Of those
+/// many may come within one tick.
+const MAX_STOOD_STILL: u32 = 65_536;
+/// A wait in which nothing came, as so many in which something did.
+const NOTHING_CAME: u32 = 4096;
 
 /// Runs a call from `now` to its end.
 pub(crate) fn drive(
@@ -168,7 +174,7 @@ pub(crate) fn drive(
     room: &mut [u8],
 ) -> Result<Arrived, Error> {
     machine.take(now, Input::Wake);
-    let mut stood_still: u8 = 0;
+    let mut stood_still: u32 = 0;
     loop {
         match machine.give(room) {
             Output::Transmit { at, len } => {
@@ -179,21 +185,72 @@ pub(crate) fn drive(
             Output::WaitUntil(until, at) => {
                 let free = room.get_mut(at..).ok_or(Error::NoRoom)?;
                 let received = socket.receive(free, until.saturating_sub(now))?;
-                stood_still = if received.now > now { 0 } else { stood_still.saturating_add(1) };
+                let step = if received.datagram.is_some() { 1 } else { NOTHING_CAME };
+                stood_still = if received.now > now { 0 } else { stood_still.saturating_add(step) };
                 now = now.max(received.now);
-                match received.datagram {
-                    Some((from, len)) => {
-                        machine.take(now, Input::Datagram { from, room, at, len });
-                    }
-                    None => {
-                        if stood_still > MAX_STOOD_STILL {
-                            now = now.max(until);
-                        }
-                        machine.take(now, Input::Wake);
-                    }
+                if stood_still > MAX_STOOD_STILL {
+                    now = now.max(until);
                 }
+                let input = match received.datagram {
+                    Some((from, len)) => Input::Datagram { from, room, at, len },
+                    None => Input::Wake,
+                };
+                machine.take(now, input);
             }
             Output::Done(result) => return result,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{PEER, STRANGER};
+    use crate::wsp;
+
+    #[test]
+    fn chance_reaches_its_whole_share() {
+        let patience = |first_ms| Patience {
+            first: Duration::from_millis(first_ms),
+            copies: 1,
+            limit: Duration::ZERO,
+        };
+        let ms = |first_ms, chance, divisor| patience(first_ms).spread(chance, divisor).as_millis();
+        assert!((1240..1250).contains(&ms(1000, 255, 4)), "{}", ms(1000, 255, 4));
+        assert!((1490..1500).contains(&ms(1000, 255, 2)), "{}", ms(1000, 255, 2));
+        assert_eq!((ms(1000, 0, 2), ms(3000, 0x100, 4)), (1000, 3000));
+        // Up to the longest that milliseconds of 32 bits say.
+        assert!(ms(u64::MAX / 1_000_000, 255, 2) > u128::from(u32::MAX));
+    }
+
+    /// A clock that stands still, and somebody who never stops sending.
+    struct Stuck {
+        received: u32,
+    }
+
+    impl Socket for Stuck {
+        fn send(&mut self, _: &[u8]) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn receive(&mut self, room: &mut [u8], _: Duration) -> Result<Received, Error> {
+            self.received += 1;
+            assert!(self.received < 1_000_000, "the call lasts for ever");
+            room[..2].fill(0);
+            Ok(Received { now: Duration::ZERO, datagram: Some((STRANGER, 2)) })
+        }
+    }
+
+    #[test]
+    fn a_call_ends_though_the_clock_stands_still_and_datagrams_come() {
+        let request = Request { uri: "u", action: "", content: Content::Xml, body: b"x" };
+        let mut socket = Stuck { received: 0 };
+        let mut room = [0; 64];
+        let mut client = wsp::Client::new(PEER, 1);
+        let ended =
+            client.call(&mut socket, Duration::ZERO, &request, &wsp::Settings::DEFAULT, &mut room);
+        assert_eq!(ended, Err(Error::OtherAddress));
+        // Many may come within one tick of a clock.
+        assert!(socket.received > 10_000, "{}", socket.received);
     }
 }

@@ -3,7 +3,7 @@
 //! Nothing is translated that forbids changes (`no-transform`), is coded, or has a digest or a
 //! signature beside it.
 
-use codec::wbxml::{Settings, decode, encode};
+use codec::wbxml::{Settings, TokenTable, decode, encode, number_of};
 use codec::{Error, Limits};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
@@ -14,6 +14,8 @@ use crate::fields;
 pub(crate) const MAX_XML_BYTES: usize = 256 << 10;
 /// The media type of WBXML of any sort.
 const WBXML: &str = "application/vnd.wap.wbxml";
+/// The public identifier of documents whose type has none (WAP-192 §7.2).
+const NO_TABLE: u32 = 1;
 /// What origins are asked for in place of WBXML.
 const XML_ACCEPTED: &str = "text/xml, application/soap+xml, application/xml";
 /// Fields that hold for the bytes of a body as it is (RFC 9530, RFC 9421).
@@ -97,14 +99,32 @@ pub(crate) fn mark(headers: &mut HeaderMap) {
     }
 }
 
-/// A body in WBXML as XML.
-pub(crate) fn to_xml(body: &[u8]) -> Result<Vec<u8>, Error> {
-    decode(body, &Settings::default(), &LIMITS)
+/// A body in WBXML as XML, with tables that only this side and its clients have besides.
+pub(crate) fn to_xml(body: &[u8], own: &[TokenTable]) -> Result<Vec<u8>, Error> {
+    let number = number_of(body);
+    let table = own.iter().find(|table| Some(table.number) == number);
+    decode(body, &Settings { table, ..Settings::default() }, &LIMITS)
 }
 
 /// A body in XML as WBXML.
 pub(crate) fn from_xml(body: &[u8]) -> Result<Vec<u8>, Error> {
     encode(body, &Settings::default(), &LIMITS)
+}
+
+/// An answer in XML as WBXML for a client whose request had this number: who knows a table has it
+/// in that, and who named none has literals, which any reader knows. Without a number the document
+/// says which table.
+pub(crate) fn answer_from_xml(
+    body: &[u8],
+    asked: Option<u32>,
+    own: &[TokenTable],
+) -> Result<Vec<u8>, Error> {
+    let literals = TokenTable::literals();
+    let table = match asked {
+        Some(NO_TABLE) => Some(&literals),
+        asked => own.iter().find(|table| Some(table.number) == asked),
+    };
+    encode(body, &Settings { table, ..Settings::default() }, &LIMITS)
 }
 
 /// Whether a body with these fields is XML that may go as WBXML.
@@ -238,14 +258,38 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_has_the_table_of_its_request() {
+        let document = b"<e:Envelope xmlns:e='http://schemas.xmlsoap.org/soap/envelope/'>\
+                         <e:Body><a>text</a></e:Body></e:Envelope>";
+        let text = "name a\nnumber 0x100001\ntags 0 http://schemas.xmlsoap.org/soap/envelope/\n\
+                    05 Envelope\n06 Body\ntags 1 -\n05 a\n";
+        let own = [TokenTable::parse(text).unwrap()];
+        let soap = number_of(&from_xml(document).unwrap());
+        let mut lens = Vec::new();
+        for (asked, number) in
+            [(Some(1), 1), (soap, 0x4c57), (Some(0x100001), 0x100001), (None, 0x4c57)]
+        {
+            let wbxml = answer_from_xml(document, asked, &own).unwrap();
+            assert_eq!(number_of(&wbxml), Some(number));
+            let xml = String::from_utf8(to_xml(&wbxml, &own).unwrap()).unwrap();
+            assert!(xml.contains("text</a>"), "{xml}");
+            lens.push(wbxml.len());
+        }
+        assert!(lens[0] > lens[1] && lens[1] > lens[2], "{lens:?}");
+        // Who has not the table, cannot read it.
+        let wbxml = answer_from_xml(document, Some(0x100001), &own).unwrap();
+        assert!(to_xml(&wbxml, &[]).is_err());
+    }
+
+    #[test]
     fn a_document_goes_there_and_back_and_its_head_says_so() {
         let document = b"<e:Envelope xmlns:e='http://schemas.xmlsoap.org/soap/envelope/'>\
                          <e:Body><a>text</a></e:Body></e:Envelope>";
         let wbxml = from_xml(document).unwrap();
         assert!(wbxml.len() < document.len());
-        let xml = to_xml(&wbxml).unwrap();
+        let xml = to_xml(&wbxml, &[]).unwrap();
         assert!(String::from_utf8(xml.clone()).unwrap().contains("text</a>"));
-        assert!(to_xml(b"no WBXML").is_err() && from_xml(b"<a>").is_err());
+        assert!(to_xml(b"no WBXML", &[]).is_err() && from_xml(b"<a>").is_err());
         let mut asked = headers(&[("content-type", WBXML), ("accept", WBXML)]);
         let wanted = Wanted::of(&asked);
         wanted.put(&mut asked, Some(&xml));

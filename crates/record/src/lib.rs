@@ -2,6 +2,7 @@
 
 pub mod benchmark;
 pub mod calendar;
+pub mod calls;
 pub mod campaign;
 pub mod decision;
 pub mod demo;

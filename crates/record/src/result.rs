@@ -116,6 +116,56 @@ impl Summary {
     }
 }
 
+/// One call of a method by the measuring client of the WAP study, split as that has it: what
+/// writing and parsing SOAP takes, and what the call takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// Writing the request.
+    pub write_s: f64,
+    /// From before its first byte left to after the last of the answer.
+    pub call_s: f64,
+    /// Parsing the answer.
+    pub parse_s: f64,
+    /// Bytes of the request's body.
+    pub request_bytes: u64,
+    /// Bytes of the answer's body.
+    pub answer_bytes: u64,
+    /// Datagrams of the request that left, copies and blocks counted; 1 over HTTP, 0 where no
+    /// answer came.
+    pub sent: u32,
+    /// Why it failed, in one line; none when it succeeded.
+    pub error: Option<String>,
+}
+
+/// Calls of one method, one after another.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calls {
+    /// The service asked, as given.
+    pub url: String,
+    /// The method: `nop`, `getString` or `getIntArray`.
+    pub method: String,
+    /// Characters of the string, or numbers of the array; none where there is neither.
+    pub size: Option<u32>,
+    /// The form of messages: `xml`, `wbxml`, `cbor` or `exi`.
+    pub form: String,
+    /// What they went over: `http`, `wsp` or `coap`.
+    pub over: String,
+    /// The proxy in between, if any.
+    pub proxy: Option<String>,
+    /// Each call over HTTP had a connection of its own.
+    pub new_connection: bool,
+    /// How many of `measured` failed.
+    pub errors: usize,
+    /// Writing and parsing, of the calls that succeeded; none when none did.
+    pub t_soap: Option<Summary>,
+    /// The call itself.
+    pub t_call: Option<Summary>,
+    /// Both.
+    pub t_inv: Option<Summary>,
+    /// The calls, in their order.
+    pub measured: Vec<Call>,
+}
+
 /// What one direction of an emulated link carried and how truly: part of every result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Traffic {

@@ -5,6 +5,7 @@
 
 pub mod analysis;
 mod bound;
+pub mod calls;
 pub mod campaign;
 pub mod demo;
 mod format;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::table::{SOAP, fingerprint};
-use crate::xml::{Event, Reader};
+use crate::xml::{Event, Reader, is_nc_name};
 use crate::{Error, Limits};
 
 /// Namespaces of descriptions and of schemas in them.
@@ -37,20 +37,36 @@ struct Names {
 }
 
 impl Names {
-    fn add(&mut self, space: &str, name: &str) {
+    /// Takes a name; none is one that a description leaves out.
+    ///
+    /// The table is a text of lines, in which no name and no namespace may be more than that.
+    fn add(&mut self, space: &str, name: &str) -> Result<(), Error> {
         if name.is_empty() {
-            return;
+            return Ok(());
+        }
+        if !is_nc_name(name) {
+            return Err(refused(&format!("'{}' is no name of XML", name.escape_debug())));
+        }
+        // That one means none in a table.
+        if space == "-" || space.contains(char::is_control) {
+            return Err(refused(&format!("'{}' is no namespace", space.escape_debug())));
         }
         let known = self.spaces.iter().position(|(known, _)| known == space);
         let at = known.unwrap_or_else(|| {
             self.spaces.push((space.to_owned(), Vec::new()));
             self.spaces.len() - 1
         });
-        let Some((_, names)) = self.spaces.get_mut(at) else { return };
-        if !names.iter().any(|known| known == name) {
+        if let Some((_, names)) = self.spaces.get_mut(at)
+            && !names.iter().any(|known| known == name)
+        {
             names.push(name.to_owned());
         }
+        Ok(())
     }
+}
+
+fn refused(what: &str) -> Error {
+    Error::Option { what: format!("no table of tokens: {what}") }
 }
 
 /// The table for a service whose WSDL 1.1 document this is: SOAP's names, those of the elements
@@ -61,9 +77,8 @@ impl Names {
 ///
 /// # Errors
 /// What is not well-formed XML, no description, or one without a name; names over what 240 pages
-/// hold.
+/// hold; what is no name of XML, and a namespace with control characters.
 pub fn derive(wsdl: &[u8], limits: &Limits) -> Result<String, Error> {
-    let refused = |what: &str| Error::Option { what: format!("no table of tokens: {what}") };
     let names = names_of(wsdl, limits)?.ok_or_else(|| {
         refused("the document is no WSDL 1.1; give one with a root 'definitions' in its namespace")
     })?;
@@ -91,14 +106,20 @@ pub fn derive(wsdl: &[u8], limits: &Limits) -> Result<String, Error> {
     for (code, space) in codes.zip(spaces).take(MAX_VALUES) {
         let _ = writeln!(pages, "{code:02x} {space}");
     }
-    let number = FIRST_NUMBER + fingerprint(pages.as_bytes()) % NUMBERS;
-    let head = format!("name SOAP and a service\nnumber {number:#x}\nroot Envelope\n");
+    Ok(whole(SOAP, &pages).0)
+}
+
+/// SOAP's table and the pages of a service as one table, and its number: that of all that stands in
+/// it, as another table for SOAP gives other tokens too.
+fn whole(soap: &str, pages: &str) -> (String, u32) {
     let is_kept = |line: &&str| {
         let word = line.split(' ').next().unwrap_or_default();
         !line.starts_with('#') && !matches!(word, "name" | "number" | "root")
     };
-    let soap: Vec<&str> = SOAP.lines().filter(is_kept).collect();
-    Ok(head + &soap.join("\n") + "\n" + &pages)
+    let soap: Vec<&str> = soap.lines().filter(is_kept).collect();
+    let lines = soap.join("\n") + "\n" + pages;
+    let number = FIRST_NUMBER + fingerprint(lines.as_bytes()) % NUMBERS;
+    (format!("name SOAP and a service\nnumber {number:#x}\nroot Envelope\n{lines}"), number)
 }
 
 /// The names of a description; `None` where the document is none.
@@ -137,11 +158,11 @@ fn names_of(wsdl: &[u8], limits: &Limits) -> Result<Option<Names>, Error> {
             // Of an RPC call the elements in the body are named by the operation.
             (SOAP_BINDING | SOAP_1_2_BINDING, "body") if !attribute("namespace").is_empty() => {
                 let space = attribute("namespace");
-                names.add(&space, &operation);
-                names.add(&space, &format!("{operation}Response"));
+                names.add(&space, &operation)?;
+                names.add(&space, &format!("{operation}Response"))?;
             }
             // A part of an RPC call, which has a type and is in no namespace.
-            (WSDL, "part") if !attribute("type").is_empty() => names.add("", &attribute("name")),
+            (WSDL, "part") if !attribute("type").is_empty() => names.add("", &attribute("name"))?,
             (SCHEMA, "schema") => schemas.push(Schema {
                 target: attribute("targetNamespace"),
                 is_qualified: attribute("elementFormDefault") == "qualified",
@@ -155,7 +176,7 @@ fn names_of(wsdl: &[u8], limits: &Limits) -> Result<Option<Names>, Error> {
                     form => form == "qualified",
                 };
                 let space = if is_global || is_qualified { &*schema.target } else { "" };
-                names.add(space, &attribute("name"));
+                names.add(space, &attribute("name"))?;
             }
             _ => {}
         }
@@ -238,6 +259,42 @@ mod tests {
         assert!((480..540).contains(&CALL.len()), "{}", CALL.len());
         assert!(lens[1] * 100 <= CALL.len() * 65, "{lens:?} of {}", CALL.len());
         assert!(lens[0] > lens[1] && lens[1] > lens[2], "{lens:?} of {}", CALL.len());
+    }
+
+    #[test]
+    fn what_would_be_another_line_or_no_name_is_refused() {
+        let limits = Limits::default();
+        let with = |old: &str, new: &str| {
+            let text = DESCRIPTION.replacen(old, new, 1);
+            assert_ne!(text, DESCRIPTION);
+            derive(text.as_bytes(), &limits).map_err(|error| error.to_string())
+        };
+        for name in ["x&#10;number 0xfd3", "a b=&quot;c&quot;", "a:b", "a&gt;", "1a", "a/", "-"] {
+            let wrong = with("name='number'", &format!("name='{name}'")).unwrap_err();
+            assert!(wrong.contains("no name of XML"), "{name}: {wrong}");
+        }
+        let wrong = with("operation name='find'><w:input", "operation name='a b'><w:input");
+        assert!(wrong.unwrap_err().contains("'a b'"));
+        assert!(with("part name='word'", "part name='a b'").is_err());
+        for space in ["urn:s&#10;number 0xfd3", "urn:s&#13;", "urn:&#9;s", "urn:\u{85}s", "-"] {
+            let wrong = with("targetNamespace='urn:s' e", &format!("targetNamespace='{space}' e"));
+            assert!(wrong.unwrap_err().contains("no namespace"), "{space}");
+        }
+        assert!(with("namespace='urn:r'", "namespace='a&#10;b'").is_err());
+        // Names of other scripts are names.
+        let good = with("name='number'", "name='nombre-d\u{e9}.1'").unwrap();
+        assert!(TokenTable::parse(&good).unwrap().tag_code("urn:s", "nombre-d\u{e9}.1").is_some());
+    }
+
+    #[test]
+    fn a_number_is_of_the_whole_table() {
+        let pages = "tags 16 urn:s\n05 a\n";
+        let soap = "tags 0 urn:soap\n05 Envelope\n";
+        assert_ne!(whole(soap, pages).1, whole("tags 0 urn:soap\n06 Envelope\n", pages).1);
+        assert_ne!(whole(soap, pages).1, whole(soap, "tags 16 urn:s\n05 b\n").1);
+        // What is said for people is no part of it.
+        let named = format!("# SOAP\nname SOAP\nnumber 0x4c57\n{soap}");
+        assert_eq!(whole(soap, pages), whole(&named, pages));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use super::opaque::Kind;
 use crate::Error;
 use crate::xml::names::Interner;
+use crate::xml::{is_nc_name, is_qname};
 
 /// The table for SOAP, which tables of services begin with.
 pub(super) const SOAP: &str = include_str!("../../tables/wbxml/soap.tokens");
@@ -234,14 +235,23 @@ impl TokenTable {
     }
 
     fn token(&mut self, section: Section, code: u8, text: &str) -> Result<(), &'static str> {
+        const NO_NAME: &str = "no name of XML";
         let low = usize::from(code & 0x7f);
         let fresh = match section {
             Section::Tags(page, uri) if (5..64).contains(&code) => {
+                // Of a tag with a namespace the name is its local part, of another as written.
+                let is_name = if uri.is_some() { is_nc_name(text) } else { is_qname(text) };
+                if !is_name {
+                    return Err(NO_NAME);
+                }
                 let tag = Tag { uri, name: text.to_owned(), opaque: Kind::Any };
                 put(&mut self.tags, usize::from(page) * TAGS + low, tag)
             }
             Section::Attributes(page) if code < 0x80 && code & 0x3f >= 5 => {
                 let (name, value) = text.split_once('=').unwrap_or((text, ""));
+                if !is_qname(name) {
+                    return Err(NO_NAME);
+                }
                 let (name, value) = (name.to_owned(), value.to_owned());
                 let start = Start { name, value, opaque: Kind::Any };
                 put(&mut self.starts, usize::from(page) * STARTS + low, start)
@@ -580,5 +590,11 @@ mod tests {
         assert!(wrong("opaque binary a\ntags 0\n05 b").contains("no name of it"));
         assert!(wrong("opaque binary 1:a\ntags 0\n05 a\ntags 1\n05 b").contains("'1:a'"));
         assert!(wrong("opaque date @a\ntags 0\n05 a").contains("'@a'"));
+        for text in ["tags 0\n05 a b", "tags 0\n05 a>", "tags 0\n05 ", "tags 0 urn:a\n05 a:b:c"] {
+            assert!(wrong(text).contains("no name of XML"), "{text}");
+        }
+        for text in ["attributes 0\n05 a b=c", "attributes 0\n05 =c", "attributes 0\n05 a'"] {
+            assert!(wrong(text).contains("no name of XML"), "{text}");
+        }
     }
 }

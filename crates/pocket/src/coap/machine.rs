@@ -6,7 +6,7 @@ use crate::exchange::{Address, Arrived, Input, Machine, Output, Patience};
 use crate::{Content, Error, Request};
 
 use super::packet::{Kind, Message, Writer, option, uint};
-use super::{content_of, format_of};
+use super::{ACK_TIMEOUT, content_of, format_of};
 
 /// The code of POST.
 const POST: u8 = 2;
@@ -64,11 +64,14 @@ struct Copies {
 }
 
 impl Copies {
-    /// One leaves; the next one in twice the time.
+    /// One leaves; the next one in twice the time. Behind the last one there is time for an answer
+    /// in any case.
     fn count(&mut self, now: Duration) {
-        self.due_at = now.saturating_add(self.timeout);
-        self.timeout = self.timeout.saturating_add(self.timeout);
         self.sent += 1;
+        let is_last = self.sent >= self.max;
+        let wait = if is_last { self.timeout.max(ACK_TIMEOUT) } else { self.timeout };
+        self.due_at = now.saturating_add(wait);
+        self.timeout = self.timeout.saturating_add(self.timeout);
     }
 }
 
@@ -76,6 +79,8 @@ impl Copies {
 pub(super) struct Call<'a> {
     server: Address,
     request: &'a Request<'a>,
+    /// Three bytes of the call, and one of the message that is under way: what answers an earlier
+    /// one came twice.
     token: [u8; 4],
     mid: u16,
     /// Bytes of the body that the server has, and the exponent of the blocks that they go in.
@@ -181,15 +186,20 @@ impl<'a> Call<'a> {
 
     /// Whether a message answers the request; what else it says is noted.
     fn is_answer(&mut self, message: &Message<'_>) -> bool {
-        let has_token = message.code >> 5 >= 2 && message.token == self.token;
+        // RFC 7252 §4.5: a copy of what was taken is acknowledged again, and that is all.
+        let [call @ .., _] = &self.token;
+        let of_call = message.code >> 5 >= 2
+            && message.token.len() == self.token.len()
+            && message.token.starts_with(call);
+        let has_token = of_call && message.token == self.token;
         let of_mine = message.mid == self.mid && self.copies.sent > 0;
         match message.kind {
             Kind::Reset if of_mine => self.done = Some(Err(Error::Reset)),
             Kind::Acknowledgement if of_mine && message.code == 0 => self.acknowledged = true,
             Kind::Acknowledgement if of_mine && has_token => return true,
-            Kind::Confirmable if has_token => {
+            Kind::Confirmable if of_call => {
                 self.reply = Some(control(Kind::Acknowledgement, message.mid));
-                return true;
+                return has_token;
             }
             Kind::NonConfirmable if has_token => return true,
             // RFC 7252 §4.2: what cannot be processed is rejected.
@@ -214,12 +224,12 @@ impl<'a> Call<'a> {
             self.again();
             return Ok(false);
         }
-        if let Some(block) = options.block1.map(Block::of) {
-            // A smaller block than the one that was sent is what the server wants from now on.
-            let smaller = block.szx < self.szx1;
-            if message.code == CONTINUE || (message.code == TOO_LARGE && smaller) {
-                return self.go_on(message.code, block).map(|()| false);
-            }
+        // A smaller block than the one that was sent is what the server wants from now on.
+        let block1 = options.block1.map(Block::of);
+        let is_smaller = block1.is_some_and(|block| block.szx < self.szx1);
+        if message.code == CONTINUE || (message.code == TOO_LARGE && is_smaller) {
+            let block = block1.ok_or(Error::BadBlock)?;
+            return self.go_on(message.code, block).map(|()| false);
         }
         let status = u16::from(message.code >> 5) * 100 + u16::from(message.code & 0x1f);
         let is_part = options.block2.is_some() && message.code >> 5 == 2;
@@ -233,10 +243,6 @@ impl<'a> Call<'a> {
         let at = block.offset();
         if block.szx > MAX_SZX {
             return Err(Error::Unsupported);
-        }
-        // A copy of an answer that was taken already.
-        if at < self.gathered {
-            return Ok(false);
         }
         let is_other = self.wants_more && options.etag.as_slice() != self.etag.as_slice();
         let len = message.payload.len();
@@ -280,9 +286,11 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    /// Makes ready for a request with a message id of its own.
+    /// Makes ready for a request with a message id and a token of its own.
     fn again(&mut self) {
         self.mid = self.mid.wrapping_add(1);
+        let [.., count] = &mut self.token;
+        *count = count.wrapping_add(1);
         self.copies.sent = 0;
         self.copies.timeout = self.copies.first;
         self.copies.due_at = self.now;

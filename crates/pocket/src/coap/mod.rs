@@ -17,10 +17,12 @@ use crate::{Content, Error};
 use machine::Call;
 pub use packet::{Kind, Message, Options};
 
+/// Of RFC 7252 §4.8: the least that is waited for an answer behind the last copy.
+const ACK_TIMEOUT: Duration = Duration::from_secs(2);
 /// ACK_TIMEOUT and MAX_RETRANSMIT + 1 of RFC 7252 §4.8, and for an answer that comes on its own as
 /// long as all copies may take: MAX_TRANSMIT_WAIT.
 pub const DEFAULT_PATIENCE: Patience =
-    Patience { first: Duration::from_secs(2), copies: 5, limit: Duration::from_secs(93) };
+    Patience { first: ACK_TIMEOUT, copies: 5, limit: Duration::from_secs(93) };
 
 /// Calls to one server or proxy, one after the other.
 #[derive(Clone, Copy, Debug)]

@@ -306,3 +306,100 @@ fn what_is_wrong_has_a_name() {
     assert_eq!(path.map(|(_, value)| value).collect::<Vec<_>>(), [b"a", b"b"]);
     net.send(b"").unwrap();
 }
+
+/// An acknowledgement of the last request, behind which the answer comes on its own.
+fn empty_ack(sent: &[Vec<u8>]) -> Vec<u8> {
+    let request = Message::decode(sent.last().unwrap()).unwrap();
+    let [high, low] = request.mid.to_be_bytes();
+    vec![0x60, 0, high, low]
+}
+
+/// Whether a datagram is an acknowledgement or a reset, not a request.
+fn is_control(datagram: &[u8]) -> bool {
+    datagram.get(1) == Some(&0)
+}
+
+/// A confirmable response with a message id of the server's own.
+fn separate(
+    sent: &[Vec<u8>],
+    mid: u16,
+    code: u8,
+    options: &[(u16, &[u8])],
+    payload: &[u8],
+) -> Vec<u8> {
+    let mut bytes = respond(sent, Kind::Confirmable, code, options, payload);
+    bytes[2..4].copy_from_slice(&mid.to_be_bytes());
+    bytes
+}
+
+/// A server that answers everything on its own, each answer twice: the copy comes after the client
+/// has gone on, as if the acknowledgement of the first had been lost.
+fn doubling(is_challenging: bool) -> Net {
+    let mut requests = 0_u16;
+    let mut last: Option<Vec<u8>> = None;
+    Net::new(move |sent: &[Vec<u8>]| {
+        if is_control(sent.last().unwrap()) {
+            return Vec::new();
+        }
+        requests += 1;
+        let mid = 700 + requests;
+        let answer = match requests.checked_sub(1 + u16::from(is_challenging)) {
+            None => separate(sent, mid, 129, &[(252, b"echo")], b""),
+            Some(0) => separate(sent, mid, 95, &[(27, b"\x0e")], b""),
+            Some(1) => separate(sent, mid, 95, &[(27, b"\x1e")], b""),
+            Some(2) => separate(sent, mid, 68, &[(12, b"\x3c"), (27, b"\x26")], b"good"),
+            Some(_) => panic!("a block left twice"),
+        };
+        let mut coming = vec![(PEER, empty_ack(sent))];
+        // What came before comes again first, then the new one, twice.
+        coming.extend(last.replace(answer.clone()).map(|copy| (PEER, copy)));
+        coming.extend([(PEER, answer.clone()), (PEER, answer)]);
+        coming
+    })
+}
+
+#[test]
+fn a_separate_answer_that_comes_twice_counts_once() {
+    for is_challenging in [false, true] {
+        let mut net = doubling(is_challenging);
+        let body = vec![5; 2500];
+        let request = Request { uri: "/a", action: "", content: Content::Cbor, body: &body };
+        let mut room = [0; 1500];
+        let mut client = Client::new(PEER, 9);
+        let answer = client.call(&mut net, Duration::ZERO, &request, &PATIENCE, &mut room);
+        assert_eq!(answer.map(|answer| (answer.status, answer.body)), Ok((204, &b"good"[..])));
+        let requests: Vec<&Vec<u8>> = net.sent.iter().filter(|one| !is_control(one)).collect();
+        assert_eq!(requests.len(), 3 + usize::from(is_challenging));
+        // RFC 7252 §4.5: each copy is acknowledged as the first was, and none is rejected.
+        let controls: Vec<&Vec<u8>> = net.sent.iter().filter(|one| is_control(one)).collect();
+        assert!(controls.iter().all(|one| one[0] == 0x60), "{controls:?}");
+        assert!(controls.len() > requests.len(), "{controls:?}");
+    }
+}
+
+#[test]
+fn an_answer_of_continue_without_a_block_is_none() {
+    let mut net = Net::new(|sent: &[Vec<u8>]| {
+        vec![(PEER, respond(sent, Kind::Acknowledgement, 95, &[], b""))]
+    });
+    assert_eq!(ask(&mut net), Err(Error::BadBlock));
+}
+
+#[test]
+fn the_last_copy_is_waited_for_whatever_the_patience() {
+    for (first_ms, copies) in [(0, 1), (0, 5), (1, 2)] {
+        let mut net = Net::new(|_: &[Vec<u8>]| Vec::new());
+        let request = Request { uri: "/a", action: "", content: Content::Xml, body: b"x" };
+        let patience = Patience { first: Duration::from_millis(first_ms), copies, ..PATIENCE };
+        let mut client = Client::new(PEER, 9);
+        let ended =
+            client.call(&mut net, Duration::ZERO, &request, &patience, &mut [0; 1500]).unwrap_err();
+        assert_eq!((ended, net.sent.len()), (Error::Unanswered, usize::from(copies)));
+        assert!(net.now >= PATIENCE.first, "{:?}", net.now);
+        // And never beyond the limit.
+        let patience = Patience { limit: Duration::from_millis(300), ..patience };
+        let mut net = Net::new(|_: &[Vec<u8>]| Vec::new());
+        client.call(&mut net, Duration::ZERO, &request, &patience, &mut [0; 1500]).unwrap_err();
+        assert_eq!(net.now, Duration::from_millis(300));
+    }
+}

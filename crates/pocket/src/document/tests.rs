@@ -54,8 +54,24 @@ fn put(writer: &mut Writer<'_>, node: &Node) -> Result<(), Error> {
             if *local == 3 {
                 writer.attribute("href", "http://www.a.org/?x=1&y=\"<2>\"")?;
             }
+            // A prefix that nothing uses, for the namespace of tokens.
+            if *local == 5 {
+                writer.attribute("xmlns:p", SPACES[2])?;
+            }
             children.iter().try_for_each(|child| put(writer, child))?;
             writer.end()
+        }
+    }
+}
+
+/// The same, whatever fails on the way.
+fn insist(writer: &mut Writer<'_>, node: &Node) {
+    match node {
+        Node::Text(text) => drop(writer.text(text)),
+        Node::Element(space, local, children) => {
+            let _ = writer.begin(Name { space: SPACES[*space], local: LOCALS[*local] });
+            children.iter().for_each(|child| insist(writer, child));
+            let _ = writer.end();
         }
     }
 }
@@ -124,6 +140,23 @@ proptest! {
     }
 
     #[test]
+    fn a_document_that_was_cut_is_not_finished(
+        tree in tree(),
+        less in any::<prop::sample::Index>(),
+    ) {
+        let forms = [(&XML, Tokens::NONE), (&CBOR, Tokens::NONE), (&WBXML, Tokens::SOAP)];
+        for (form, tokens) in forms {
+            let mut bytes = vec![0; 8192];
+            let mut writer = Writer::new(&mut bytes, form, tokens);
+            insist(&mut writer, &tree);
+            let len = writer.finish().unwrap();
+            let mut writer = Writer::new(&mut bytes[..less.index(len)], form, tokens);
+            insist(&mut writer, &tree);
+            prop_assert_eq!(writer.finish(), Err(Error::NoRoom));
+        }
+    }
+
+    #[test]
     fn any_bytes_end_in_events_or_an_error(
         bytes in prop::collection::vec(any::<u8>(), 0..200),
         kept in 0..200_usize,
@@ -182,6 +215,50 @@ fn what_services_write_is_read() {
     ] {
         assert_eq!(events(document.as_bytes(), &XML, Tokens::NONE).unwrap().join("|"), said);
     }
+}
+
+#[test]
+fn a_character_set_that_is_not_read_is_refused() {
+    let read = |declaration: &str, between: &str| {
+        let document = format!("<?xml version=\"1.0\"{declaration}?>{between}<a>e</a>");
+        events(document.as_bytes(), &XML, Tokens::NONE).map(|said| said.join("|"))
+    };
+    for good in [
+        "",
+        " encoding='UTF-8'",
+        " encoding = \"utf-8\" standalone='yes'",
+        "\nencoding='us-ascii'",
+        " standalone=\"yes\"",
+    ] {
+        assert_eq!(read(good, "").as_deref(), Ok("{}a|'e'|/"), "{good}");
+    }
+    for wrong in [
+        " encoding='ISO-8859-1'",
+        " encoding=\"UTF-16\"",
+        " encoding='windows-1252' standalone='no'",
+        " encoding=''",
+        " encoding=UTF-8",
+        " encoding",
+    ] {
+        assert_eq!(read(wrong, ""), Err(Error::UnknownKind), "{wrong}");
+    }
+    // Other instructions say what they like.
+    assert_eq!(read("", "<?xml-model encoding='x'?>").as_deref(), Ok("{}a|'e'|/"));
+}
+
+#[test]
+fn a_literal_in_the_namespace_of_a_token_keeps_it_beside_a_prefix() {
+    let mut room = [0; 300];
+    let mut writer = Writer::new(&mut room, &WBXML, Tokens::SOAP);
+    writer.begin(Name { space: "urn:r", local: "r" }).unwrap();
+    writer.attribute("xmlns:s", SPACES[2]).unwrap();
+    writer.begin(Name { space: SPACES[2], local: "Body" }).unwrap();
+    writer.begin(Name { space: SPACES[2], local: "Extra" }).unwrap();
+    (0..3).for_each(|_| writer.end().unwrap());
+    let len = writer.finish().unwrap();
+    let said = events(&room[..len], &WBXML, Tokens::SOAP).unwrap().concat();
+    let soap = "{http://schemas.xmlsoap.org/soap/envelope/}";
+    assert_eq!(said, format!("{{urn:r}}r{soap}Body{soap}Extra///"));
 }
 
 #[test]
@@ -251,26 +328,48 @@ fn what_is_wrong_has_a_name() {
 }
 
 #[test]
-fn calls_out_of_order_are_refused() {
+fn calls_out_of_order_are_refused_and_nothing_is_written_behind_them() {
+    type Call = fn(&mut Writer<'_>) -> Result<(), Error>;
     let mut room = [0; 200];
     let name = Name { space: "", local: "a" };
+    let outside: [Call; 3] = [
+        |writer| writer.text("x"),
+        |writer| writer.end(),
+        |writer| writer.begin(Name { space: "", local: "a b" }),
+    ];
+    let inside: [Call; 3] = [
+        |writer| writer.attribute("xmlns", "urn:a"),
+        |writer| writer.text("\0"),
+        |writer| writer.text("x").and_then(|()| writer.attribute("b", "c")),
+    ];
+    let calls =
+        outside.map(|call| (false, call)).into_iter().chain(inside.map(|call| (true, call)));
+    for (is_inside, call) in calls {
+        let mut writer = Writer::new(&mut room, &XML, Tokens::NONE);
+        if is_inside {
+            writer.begin(name).unwrap();
+        }
+        assert_eq!(call(&mut writer), Err(Error::Misuse));
+        assert_eq!(writer.begin(name), Err(Error::Misuse));
+        assert_eq!(writer.text("x"), Err(Error::Misuse));
+        assert_eq!(writer.integer(1), Err(Error::Misuse));
+        assert_eq!(writer.end(), Err(Error::Misuse));
+        assert_eq!(soap::begin(&mut writer), Err(Error::Misuse));
+        assert_eq!(writer.finish(), Err(Error::Misuse));
+    }
     let mut writer = Writer::new(&mut room, &XML, Tokens::NONE);
-    assert_eq!(writer.text("x"), Err(Error::Misuse));
-    assert_eq!(writer.end(), Err(Error::Misuse));
-    assert_eq!(writer.begin(Name { space: "", local: "a b" }), Err(Error::Misuse));
     writer.begin(name).unwrap();
-    assert_eq!(writer.attribute("xmlns", "urn:a"), Err(Error::Misuse));
-    assert_eq!(writer.text("\0"), Err(Error::Misuse));
     writer.text("x").unwrap();
-    assert_eq!(writer.attribute("b", "c"), Err(Error::Misuse));
     writer.end().unwrap();
     assert_eq!(writer.begin(name), Err(Error::Misuse));
-    assert_eq!(writer.finish(), Ok(8));
     let mut writer = Writer::new(&mut room, &CBOR, Tokens::NONE);
     for _ in 0..16 {
         writer.begin(name).unwrap();
     }
     assert_eq!(writer.begin(name), Err(Error::TooDeep));
+    assert_eq!(writer.finish(), Err(Error::TooDeep));
+    let mut writer = Writer::new(&mut room, &CBOR, Tokens::NONE);
+    writer.begin(name).unwrap();
     assert_eq!(writer.finish(), Err(Error::Misuse));
 }
 

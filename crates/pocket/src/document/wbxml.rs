@@ -84,8 +84,9 @@ pub(super) fn begin<'a>(writer: &mut Writer<'a>, name: Name<'a>) -> Result<(), E
         }
     };
     writer.push(Level { name, tag_at });
-    // A reader knows the namespaces of tokens.
-    if found.is_none() && name.space != default {
+    // A reader knows the namespaces of tokens; the first of them becomes the default one where no
+    // prefix means it, and where one may, nothing is left to that.
+    if found.is_none() && (name.space != default || writer.has_prefixes) {
         return attribute(writer, "xmlns", name.space);
     }
     Ok(())

@@ -17,7 +17,8 @@ pub(super) struct Level<'a> {
     pub(super) tag_at: usize,
 }
 
-/// Writes a document: elements, their attributes, their texts, in any form.
+/// Writes a document: elements, their attributes, their texts, in any form. After an error there
+/// is no document: all that follows returns the same error again, [`Writer::finish`] too.
 #[derive(Debug)]
 pub struct Writer<'a> {
     pub(super) out: Out<'a>,
@@ -34,7 +35,10 @@ pub struct Writer<'a> {
     /// Where names of CBOR stand that came, and how many came.
     pub(super) names: [(u16, u16); MAX_NAMES],
     pub(super) name_count: usize,
+    /// A prefix was declared, in this element or another one.
+    pub(super) has_prefixes: bool,
     has_root: bool,
+    failed: Option<Error>,
 }
 
 impl<'a> Writer<'a> {
@@ -52,7 +56,9 @@ impl<'a> Writer<'a> {
             attribute_page: 0,
             names: [(0, 0); MAX_NAMES],
             name_count: 0,
+            has_prefixes: false,
             has_root: false,
+            failed: None,
         }
     }
 
@@ -62,6 +68,11 @@ impl<'a> Writer<'a> {
     /// [`Error::Misuse`] for a name that cannot stand there and for a second root,
     /// [`Error::TooDeep`], [`Error::NoRoom`].
     pub fn begin(&mut self, name: Name<'a>) -> Result<(), Error> {
+        let result = self.try_begin(name);
+        self.settle(result)
+    }
+
+    fn try_begin(&mut self, name: Name<'a>) -> Result<(), Error> {
         check_name(name.local, false)?;
         check_text(name.space)?;
         if self.depth == 0 && self.has_root {
@@ -82,12 +93,18 @@ impl<'a> Writer<'a> {
     /// [`Error::Misuse`] where no element was just begun, and for a name or value that cannot
     /// stand there; [`Error::NoRoom`].
     pub fn attribute(&mut self, name: &str, value: &str) -> Result<(), Error> {
+        let result = self.try_attribute(name, value);
+        self.settle(result)
+    }
+
+    fn try_attribute(&mut self, name: &str, value: &str) -> Result<(), Error> {
         check_name(name, true)?;
         check_text(value)?;
         // The namespace of elements is that of their names.
         if !self.is_tag_open || name == "xmlns" {
             return Err(Error::Misuse);
         }
+        self.has_prefixes |= name.starts_with("xmlns:");
         (self.form.attribute)(self, name, value)
     }
 
@@ -96,11 +113,12 @@ impl<'a> Writer<'a> {
     /// # Errors
     /// [`Error::Misuse`] outside of elements and for control characters; [`Error::NoRoom`].
     pub fn text(&mut self, text: &str) -> Result<(), Error> {
-        check_text(text)?;
-        if self.depth == 0 {
-            return Err(Error::Misuse);
-        }
-        if text.is_empty() { Ok(()) } else { (self.form.text)(self, text) }
+        let result = check_text(text).and_then(|()| match (self.depth, text) {
+            (0, _) => Err(Error::Misuse),
+            (_, "") => Ok(()),
+            _ => (self.form.text)(self, text),
+        });
+        self.settle(result)
     }
 
     /// Appends a number as text.
@@ -116,10 +134,8 @@ impl<'a> Writer<'a> {
     /// # Errors
     /// [`Error::Misuse`] where none is open; [`Error::NoRoom`].
     pub fn end(&mut self) -> Result<(), Error> {
-        if self.depth == 0 {
-            return Err(Error::Misuse);
-        }
-        (self.form.end)(self)?;
+        let result = if self.depth == 0 { Err(Error::Misuse) } else { (self.form.end)(self) };
+        self.settle(result)?;
         self.is_tag_open = false;
         self.depth -= 1;
         Ok(())
@@ -130,10 +146,15 @@ impl<'a> Writer<'a> {
     /// # Errors
     /// [`Error::Misuse`] where an element is open or none came; [`Error::NoRoom`].
     pub fn finish(mut self) -> Result<usize, Error> {
-        if self.depth > 0 || !self.has_root {
-            return Err(Error::Misuse);
-        }
+        let is_whole = self.depth == 0 && self.has_root;
+        self.settle(if is_whole { Ok(()) } else { Err(Error::Misuse) })?;
         (self.form.finish)(&mut self)
+    }
+
+    /// Notes the first error, which is the result of all that follows.
+    fn settle(&mut self, result: Result<(), Error>) -> Result<(), Error> {
+        self.failed = self.failed.or(result.err());
+        self.failed.map_or(Ok(()), Err)
     }
 
     /// The namespace that names without prefix have.

@@ -75,10 +75,14 @@ pub(super) fn next<'a>(reader: &mut Reader<'a>) -> Result<Event<'a>, Error> {
             [] if reader.depth == 0 && reader.has_root => return Ok(Event::Over),
             [] => return Err(Error::Truncated),
             [b'<', b'/', ..] => return end_tag(reader),
-            [b'<', b'?', ..] => skip(reader, b"?>")?,
+            [b'<', b'?', ..] => {
+                if !is_known(skip_to(reader, b"?>")?) {
+                    return Err(Error::UnknownKind);
+                }
+            }
             [b'<', b'!', b'-', b'-', ..] => {
                 reader.input.bytes(4)?;
-                skip(reader, b"-->")?;
+                skip_to(reader, b"-->")?;
             }
             [b'<', b'!', ..] if rest.starts_with(CDATA) && reader.depth > 0 => {
                 reader.input.bytes(CDATA.len())?;
@@ -114,14 +118,27 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-fn skip(reader: &mut Reader<'_>, end: &[u8]) -> Result<(), Error> {
-    skip_to(reader, end).map(|_| ())
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|window| window == wanted)
+}
+
+/// Whether an instruction is none that declares a character set which is not read here (XML 1.0
+/// §2.8, §4.3.3): UTF-8, and what is a part of it.
+fn is_known(instruction: &[u8]) -> bool {
+    let rest = match instruction.strip_prefix(b"<?xml") {
+        Some(rest) if rest.first().is_some_and(|byte| is_space(*byte)) => rest,
+        _ => return true,
+    };
+    let Some(at) = find(rest, b"encoding") else { return true };
+    let mut parts = rest.split_at(at).1.split(|byte| matches!(byte, b'"' | b'\''));
+    let name = parts.nth(1).unwrap_or_default();
+    name.eq_ignore_ascii_case(b"UTF-8") || name.eq_ignore_ascii_case(b"US-ASCII")
 }
 
 /// What stands before `end`, which is taken too.
 fn skip_to<'a>(reader: &mut Reader<'a>, end: &[u8]) -> Result<&'a [u8], Error> {
     let rest = reader.input.rest();
-    let at = rest.windows(end.len()).position(|window| window == end).ok_or(Error::Truncated)?;
+    let at = find(rest, end).ok_or(Error::Truncated)?;
     let inside = reader.input.bytes(at)?;
     reader.input.bytes(end.len())?;
     Ok(inside)

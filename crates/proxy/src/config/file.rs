@@ -208,6 +208,8 @@ section! {
         wsp: String,
         /// Lifts the restriction of `wsp` to loopback addresses.
         wsp_anywhere: bool,
+        /// Tables of tokens for WBXML, each a file, that clients of `wsp` have too.
+        wsp_tokens: Vec<PathBuf>,
         /// `auto`, `nam` or `NAME[:LEVEL]`.
         encoding: String,
         /// Most that the link is believed to carry.

@@ -28,6 +28,7 @@ pub use mistakes::{Lines, Mistake, Mistakes};
 pub use standard::{EdgeGateway, StandardGateway, StandardKind};
 pub use units::{Period, Rate, Size};
 
+use codec::wbxml::TokenTable;
 use http::HeaderName;
 use mistakes::Check;
 use proto::kinds::Kind;
@@ -182,6 +183,8 @@ pub struct GatewayConfig {
     pub coap_cache_bytes: usize,
     /// Address for WAP clients.
     pub wsp: Option<SocketAddr>,
+    /// Tables of tokens that they have besides those that all have.
+    pub wsp_tokens: Arc<[TokenTable]>,
     /// How edges are known.
     pub security: Security,
     /// Address for metrics and health.
@@ -377,7 +380,7 @@ impl GatewayConfig {
         set_bounds(&mut check, &mut relay, tunnels, timeout, response_timeout);
         set_memory(&mut check, &mut relay, gateway.codec_memory, gateway.body_memory);
         let admin = check.take("admin", gateway.admin.as_deref().map(admin_address).transpose());
-        let wsp = wsp::address(&mut check, &gateway);
+        let (wsp, wsp_tokens) = wsp::listener(&mut check, &gateway);
         check.apart(&[
             ("listen", listen),
             ("http_listen", http.as_ref().map(|http| http.listen)),
@@ -403,6 +406,7 @@ impl GatewayConfig {
             coaps,
             coap_cache_bytes,
             wsp,
+            wsp_tokens,
             security,
             admin,
             congestion: gateway.congestion,

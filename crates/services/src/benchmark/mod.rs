@@ -1,10 +1,11 @@
 //! The benchmark service of NAM: the answers of the 22 TPC-H queries, one per request, as XML in
 //! two forms and as SOAP. They come from files that the user has made, or are generated with the
-//! same shapes.
+//! same shapes. Beside them are the methods of the WAP study ([`methods`]).
 
 mod answers;
 pub mod client;
 mod generate;
+pub mod methods;
 pub mod server;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 
+use super::methods::{self, Methods};
 use super::{Answers, Form, RUN_QUERY};
 use crate::Error;
 use crate::server::answer::{PLAIN, finished, host, negotiated, plain, wrong_method};
@@ -20,6 +21,9 @@ Answers of the 22 TPC-H queries.
 GET  /q/N            answer of query N (1 to 22) as compact XML
 GET  /q/N/FORM       the same as compact, pretty or soap
 POST /soap           operation RunQuery with a number, SOAP 1.1
+POST /methods        nop, getString, getIntArray, setString, setIntArray, SOAP 1.1
+                     as XML, WBXML, CBOR or EXI
+GET  /methods?wsdl   their description
 ";
 
 /// Settings of a server.
@@ -42,7 +46,8 @@ impl Config {
     /// [`Error::Caller`] when a setting is out of its range, the address cannot be had or the
     /// congestion control not be set.
     pub fn bind(self) -> Result<Server, Error> {
-        let site = Site { answers: self.answers, settings: self.settings };
+        let (answers, settings) = (self.answers, self.settings);
+        let site = Site { answers, methods: Methods::new(), settings };
         Server::bind(self.listen, self.congestion, Arc::new(site))
     }
 }
@@ -51,6 +56,7 @@ impl Config {
 #[derive(Debug)]
 pub(super) struct Site {
     pub(super) answers: Answers,
+    pub(super) methods: Methods,
     pub(super) settings: Settings,
 }
 
@@ -58,6 +64,8 @@ pub(super) struct Site {
 enum Resource {
     Index,
     Soap,
+    Methods,
+    Wsdl,
     Answer(Form, usize),
 }
 
@@ -67,7 +75,9 @@ impl server::Site for Site {
     }
 
     fn wants_body(&self, request: &Parts) -> bool {
-        request.method == Method::POST && matches!(resource(request), Some(Resource::Soap))
+        let resource = resource(request);
+        request.method == Method::POST
+            && matches!(resource, Some(Resource::Soap | Resource::Methods))
     }
 
     fn answer(&self, request: &Parts, body: &[u8]) -> Response<Bytes> {
@@ -76,17 +86,23 @@ impl server::Site for Site {
             (Ok(_), None) => {
                 plain(StatusCode::NOT_FOUND, "no such resource; see / for those that exist")
             }
-            (Ok(_), Some(resource)) => self.respond(request, &resource, body),
+            (Ok(host), Some(resource)) => self.respond(request, &resource, &host, body),
         };
         finished(response, &request.method)
     }
 }
 
 impl Site {
-    fn respond(&self, request: &Parts, resource: &Resource, body: &[u8]) -> Response<Bytes> {
+    fn respond(
+        &self,
+        request: &Parts,
+        resource: &Resource,
+        host: &str,
+        body: &[u8],
+    ) -> Response<Bytes> {
         let allowed = match resource {
-            Resource::Soap => "POST",
-            Resource::Index | Resource::Answer(..) => "GET, HEAD",
+            Resource::Soap | Resource::Methods => "POST",
+            Resource::Index | Resource::Wsdl | Resource::Answer(..) => "GET, HEAD",
         };
         if !allowed.split(", ").any(|method| method == request.method.as_str()) {
             return wrong_method(&request.method, allowed);
@@ -102,6 +118,11 @@ impl Site {
                     Version::Soap12 => Err("answers are SOAP 1.1; ask in that".to_owned()),
                 };
                 soap::answer(compression, (headers, body), &RUN_QUERY, find)
+            }
+            Resource::Methods => self.methods.answer(headers, body),
+            Resource::Wsdl => {
+                let wsdl = Document::new(methods::wsdl(&format!("http://{host}/methods")));
+                negotiated(compression, headers, &wsdl, "text/xml; charset=utf-8", "text/xml")
             }
             Resource::Answer(form, number) => match self.answers.get(*form, *number) {
                 Err(line) => plain(StatusCode::NOT_FOUND, &line),
@@ -122,6 +143,10 @@ fn resource(request: &Parts) -> Option<Resource> {
     match path {
         "/" => return Some(Resource::Index),
         "/soap" => return Some(Resource::Soap),
+        "/methods" => {
+            let wants_wsdl = request.uri.query().is_some_and(|q| q.eq_ignore_ascii_case("wsdl"));
+            return Some(if wants_wsdl { Resource::Wsdl } else { Resource::Methods });
+        }
         _ => {}
     }
     let rest = path.strip_prefix("/q/")?;

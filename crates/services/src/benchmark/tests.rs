@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 
+use super::methods::Methods;
 use super::server::{Config, Site};
 use super::{Answers, Class, Form, QUERY_COUNT, RUN_QUERY, client};
 use crate::client::{self as fetching, Target, fetch};
@@ -15,7 +16,8 @@ use crate::xml::Reader;
 const SEED: u64 = 5;
 
 fn site() -> Site {
-    Site { answers: Answers::generated(SEED), settings: Settings::default() }
+    let (answers, settings) = (Answers::generated(SEED), Settings::default());
+    Site { answers, methods: Methods::new(), settings }
 }
 
 /// Answers a request without a socket.

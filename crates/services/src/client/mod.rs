@@ -154,3 +154,24 @@ pub async fn fetch(
         measured,
     })
 }
+
+/// Asks for one thing after another, each made when its turn comes.
+pub struct Asking<'a>(Session<'a>);
+
+impl<'a> Asking<'a> {
+    /// Begins; of `config` the warm-up and the budget have no meaning here.
+    ///
+    /// # Errors
+    /// [`Error::Caller`] when the congestion control cannot be set.
+    pub fn new(config: &'a Config) -> Result<Self, Error> {
+        if let Some(name) = &config.congestion {
+            connection::try_congestion(name)?;
+        }
+        Ok(Self(Session::new(config, Instant::now(), None)))
+    }
+
+    /// Asks, and says what came of it: a failure is a result.
+    pub async fn ask(&mut self, item: &Item) -> Exchange {
+        self.0.exchange(item).await
+    }
+}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use codec::wbxml::{TokenTable, number_of};
 use http::header::HeaderValue;
 use http::{Method, Request, Response, StatusCode, header, response};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
@@ -38,6 +39,8 @@ pub(crate) struct Exchanges {
     pseudonym: String,
     clocks: Clocks,
     metrics: Arc<Metrics>,
+    /// Tables of tokens that clients of this gateway have besides those that all have.
+    tables: Arc<[TokenTable]>,
 }
 
 /// The answer of an origin, whole.
@@ -60,6 +63,7 @@ impl Exchanges {
             pseudonym: pseudonym(config.relay.instance),
             clocks: Clocks { idle: config.idle_timeout, endless: config.relay.tunnel_timeout },
             metrics: Arc::clone(metrics),
+            tables: Arc::clone(&config.wsp_tokens),
         }
     }
 
@@ -122,11 +126,12 @@ impl Exchanges {
             access.service(&service.pattern);
         }
         let wanted = Wanted::of(&asked.headers);
-        let mut document = None;
+        let (mut document, mut number) = (None, None);
         if wanted.body && !asked.body.is_empty() {
             let wrong = |error| mapping::bad(format!("the body is no WBXML: {error}"));
-            let body = asked.body.clone();
-            document = Some(worked(move || wbxml::to_xml(&body)).await?.map_err(wrong)?);
+            let (body, own) = (asked.body.clone(), Arc::clone(&self.tables));
+            number = number_of(&body);
+            document = Some(worked(move || wbxml::to_xml(&body, &own)).await?.map_err(wrong)?);
         }
         wanted.put(&mut asked.headers, document.as_deref());
         if let Some(document) = document {
@@ -140,7 +145,7 @@ impl Exchanges {
         let answer = self.ask(&asked, client, access).await?;
         let is_xml = wanted.means(answer.headers());
         let answer = self.whole(answer, &asked.method, is_xml).await?;
-        if is_xml { translated(answer).await } else { Ok(answer) }
+        if is_xml { self.translated(answer, number).await } else { Ok(answer) }
     }
 
     /// Sends a request and waits for the head of its answer.
@@ -204,17 +209,19 @@ impl Exchanges {
         })?;
         Ok(Answer { parts, body: body.to_bytes() })
     }
-}
 
-/// An answer in XML, as WBXML. That of HEAD has the head alone.
-async fn translated(answer: Answer) -> Result<Answer, Refusal> {
-    let Answer { mut parts, mut body } = answer;
-    if !body.is_empty() {
-        let wrong = |error| failed(format!("the answer cannot be written as WBXML: {error}"));
-        body = worked(move || wbxml::from_xml(&body)).await?.map_err(wrong)?.into();
+    /// An answer in XML, as WBXML by the table of this number. That of HEAD has the head alone.
+    async fn translated(&self, answer: Answer, number: Option<u32>) -> Result<Answer, Refusal> {
+        let Answer { mut parts, mut body } = answer;
+        if !body.is_empty() {
+            let wrong = |error| failed(format!("the answer cannot be written as WBXML: {error}"));
+            let own = Arc::clone(&self.tables);
+            let work = move || wbxml::answer_from_xml(&body, number, &own);
+            body = worked(work).await?.map_err(wrong)?.into();
+        }
+        wbxml::mark(&mut parts.headers);
+        Ok(Answer { parts, body })
     }
-    wbxml::mark(&mut parts.headers);
-    Ok(Answer { parts, body })
 }
 
 /// Runs what takes a processor's time beside what waits. As many run at once as requests have

@@ -100,7 +100,7 @@ pub fn answer(version: Version, message: &str) -> String {
 }
 
 /// An envelope around header blocks (none: no header) and the content of the body.
-fn envelope(version: Version, header: &str, body: &str) -> String {
+pub(crate) fn envelope(version: Version, header: &str, body: &str) -> String {
     let namespace = version.namespace();
     let header = match header {
         "" => String::new(),

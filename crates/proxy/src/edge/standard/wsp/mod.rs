@@ -135,7 +135,7 @@ async fn of_wbxml(mut answer: Answer) -> Result<Answer, Refusal> {
     if !answer.body.is_empty() {
         let body = answer.body.clone();
         let wrong = |error| broken(format!("the gateway's answer is no WBXML: {error}"));
-        document = worked(move || wbxml::to_xml(&body)).await?.map_err(wrong)?;
+        document = worked(move || wbxml::to_xml(&body, &[])).await?.map_err(wrong)?;
     }
     wbxml::mark_xml(&mut answer.headers, &document);
     answer.headers.remove(header::CONTENT_LENGTH);
