@@ -123,8 +123,8 @@ impl<P: Address> Common<P> {
     pub(super) fn reject(&mut self, peer: P, datagram: &Datagram<'_>) {
         self.counts.unmatched += 1;
         let observes = datagram.message.options.first(option::OBSERVE).is_some();
-        // RFC 9177 §4.3: by this the server knows that nobody sends the rest of a body, or waits for
-        // the rest of one.
+        // RFC 9177 §4.3: by this the server knows that nobody sends the rest of a body, or waits
+        // for the rest of one.
         let is_asking = datagram.message.code == Code::REQUEST_ENTITY_INCOMPLETE
             && datagram.message.options.uint(option::CONTENT_FORMAT)
                 == Some(format::MISSING_BLOCKS.into());

@@ -7,10 +7,10 @@ use bytes::Bytes;
 
 use super::settings::MIN_MID_PAUSE;
 
-/// Messages of a peer that are remembered, of those that are confirmable and of the others each. Who
-/// sends more within their lifetime may see the oldest again as new ones; of confirmable ones, one
-/// at a time as NSTART asks, it takes half a second for each to get there. The blocks of RFC 9177,
-/// which no such bound holds back, do not make a request of another kind forgotten.
+/// Messages of a peer that are remembered, of those that are confirmable and of the others each.
+/// Who sends more within their lifetime may see the oldest again as new ones; of confirmable ones,
+/// one at a time as NSTART asks, it takes half a second for each to get there. The blocks of RFC
+/// 9177, which no such bound holds back, do not make a request of another kind forgotten.
 pub const MAX_SEEN: usize = 512;
 /// Bytes of answers that are kept for a peer's duplicates. Of more the oldest go, and duplicates of
 /// those get no answer.

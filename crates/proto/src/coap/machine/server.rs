@@ -436,22 +436,11 @@ impl<P: Address> Endpoint<P> {
         if let Some((number, _)) = observed.next() {
             let number = *number;
             self.end_observation(number);
-        } else if !(self.answer_was_reset(peer, mid)
+        } else if !(answer_was_reset(self, peer, mid)
             || requests > 0 && self.call_was_reset(peer, mid))
         {
             self.common.counts.unmatched += 1;
         }
-    }
-
-    /// Whether a part of an answer of ours has this message id; then nobody waits for the others.
-    fn answer_was_reset(&mut self, peer: P, mid: u16) -> bool {
-        let has_open = self.common.peers.get(peer).is_some_and(|place| place.exchanges > 0);
-        let is_it = |open: &Exchange<P>| open.peer == peer && open.part_mids.contains(&mid);
-        let mut open = self.exchanges.iter().filter(|(_, it)| has_open && is_it(it));
-        let Some(number) = open.next().map(|(number, _)| *number) else { return false };
-        self.close(number);
-        self.common.outputs.push_back(Output::Ended { exchange: number });
-        true
     }
 }
 
@@ -489,4 +478,15 @@ fn acknowledge_once<P: Address>(it: &mut Endpoint<P>, number: u64) {
         it.common.timers.set(Timer::Acknowledge(number), None);
         it.acknowledge(number);
     }
+}
+
+/// Whether a part of an answer of ours has this message id; then nobody waits for the others.
+fn answer_was_reset<P: Address>(it: &mut Endpoint<P>, peer: P, mid: u16) -> bool {
+    let has_open = it.common.peers.get(peer).is_some_and(|place| place.exchanges > 0);
+    let is_it = |open: &Exchange<P>| open.peer == peer && open.part_mids.contains(&mid);
+    let mut open = it.exchanges.iter().filter(|(_, open)| has_open && is_it(open));
+    let Some(number) = open.next().map(|(number, _)| *number) else { return false };
+    it.close(number);
+    it.common.outputs.push_back(Output::Ended { exchange: number });
+    true
 }

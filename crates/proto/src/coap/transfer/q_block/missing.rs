@@ -1,7 +1,7 @@
 //! Which blocks of a body are missing: `application/missing-blocks+cbor-seq` (RFC 9177 §5).
 
 use crate::cbor::{Decoder, Encoder, Item};
-use crate::coap::MAX_NUM;
+use crate::coap::{Code, Content, MAX_NUM, format, option};
 
 /// Most numbers that are read of one message: more than fit one datagram that is taken.
 pub const MAX_MISSING: usize = 1152;
@@ -15,6 +15,13 @@ pub fn encode(numbers: &[u32]) -> Vec<u8> {
         let _ = encoder.unsigned((*number).into());
     }
     encoder.into_sink()
+}
+
+/// The response that names them.
+pub(super) fn response(numbers: &[u32]) -> Content {
+    let content = Content::new(Code::REQUEST_ENTITY_INCOMPLETE);
+    let content = content.with_uint(option::CONTENT_FORMAT, format::MISSING_BLOCKS.into());
+    content.with_payload(encode(numbers))
 }
 
 /// The numbers, each once. `None` where there is none, where one is no number of a block, where

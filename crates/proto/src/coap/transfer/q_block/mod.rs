@@ -18,6 +18,7 @@
 //! asked for again at most [`MAX_NON_RETRANSMIT`] times in a row; blocks are repeated no more than
 //! so often for each that the body has.
 
+mod asked;
 mod client;
 mod gathered;
 pub mod missing;

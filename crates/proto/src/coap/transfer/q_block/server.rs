@@ -1,11 +1,12 @@
 //! Requests of peers with RFC 9177: bodies that come in any order, responses that leave in sets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::super::Queues;
+use super::asked::Asked;
 use super::gathered::Gathered;
 use super::outgoing::Outgoing;
 use super::{
@@ -15,7 +16,7 @@ use super::{
 use crate::coap::chance::{Chance, For};
 use crate::coap::kept::{Bounds, Held, Kept};
 use crate::coap::machine::{Address, Input, MAX_EXCHANGES, Output, RETRY_AFTER_S};
-use crate::coap::{Block, Code, Content, MAX_NUM, Refusal, Uint, format, key_of, option};
+use crate::coap::{Block, Code, Content, MAX_NUM, Refusal, Uint, key_of, option};
 use crate::timers::Timers;
 
 /// Bodies of requests of which blocks are missing; of more what was longest unused goes.
@@ -44,47 +45,6 @@ const MAX_AT_ONCE: u32 = 4;
 const YOUNG: Duration = NON_RECEIVE_TIMEOUT.saturating_mul(4);
 
 type Key = Vec<u8>;
-
-/// What blocks of a response are asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Asked {
-    All,
-    /// The sets before this block have come, and the next may leave.
-    Behind(u32),
-    /// These, in order.
-    Blocks(Vec<u32>),
-}
-
-impl Asked {
-    /// What the options of a request say, with the size of blocks (RFC 9177 §4.4). `None`: what no
-    /// client may say.
-    fn of(content: &Content) -> Option<(Self, u8)> {
-        let all = content.all(option::Q_BLOCK2).map(|value| Block::decode(value, false));
-        let blocks = all.collect::<Result<Vec<_>, _>>().ok()?;
-        let first = blocks.first()?;
-        let is_ascending = blocks.is_sorted_by(|one, next| one.num < next.num);
-        if !is_ascending || blocks.iter().any(|block| block.szx != first.szx) {
-            return None;
-        }
-        let is_first_of_set = first.num.is_multiple_of(MAX_PAYLOADS);
-        let asked = match (first.num, first.more) {
-            (0, true) => Self::All,
-            (num, true) if is_first_of_set && blocks.len() == 1 => Self::Behind(num),
-            _ => {
-                let to = |block: &Block| match block.more {
-                    true => (set_of(block.num) + 1) * MAX_PAYLOADS,
-                    false => block.num + 1,
-                };
-                let each = blocks.iter().flat_map(|block| block.num..to(block));
-                // Each once, and no more than a set.
-                let each: BTreeSet<u32> = each.collect();
-                let most = usize::try_from(MAX_PAYLOADS).unwrap_or(usize::MAX);
-                Self::Blocks(each.into_iter().take(most).collect())
-            }
-        };
-        Some((asked, first.szx))
-    }
-}
 
 /// A request's body of which blocks are missing.
 #[derive(Debug)]
@@ -785,7 +745,7 @@ impl<P: Address> Server<P> {
             return self.discard(number, queues);
         };
         upload.asks += 1;
-        let content = missing_blocks(&upload.gathered.due());
+        let content = missing::response(&upload.gathered.due());
         queues.inputs.push_back(Input::Further { exchange, content });
         self.timers.set(Due::Upload(number), Some(now + receive_timeout(upload.asks)));
     }
@@ -814,15 +774,8 @@ impl<P> Upload<P> {
             return None;
         }
         self.asked_set = set;
-        Some(missing_blocks(&missing))
+        Some(missing::response(&missing))
     }
-}
-
-/// RFC 9177 §5.
-fn missing_blocks(numbers: &[u32]) -> Content {
-    let content = Content::new(Code::REQUEST_ENTITY_INCOMPLETE);
-    let content = content.with_uint(option::CONTENT_FORMAT, format::MISSING_BLOCKS.into());
-    content.with_payload(missing::encode(numbers))
 }
 
 /// A block of a response; `None` behind its end.
