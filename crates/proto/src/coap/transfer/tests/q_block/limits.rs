@@ -4,11 +4,11 @@ use super::*;
 
 /// What was heard as the application's to answer.
 fn requests(one: &One) -> Vec<&Content> {
-    let content = |output| match output {
-        &Output::Request { ref content, .. } => Some(content),
+    let content = one.others.iter().filter_map(|output| match output {
+        Output::Request { content, .. } => Some(content),
         _ => None,
-    };
-    one.others.iter().filter_map(content).collect()
+    });
+    content.collect()
 }
 
 fn tagged(mut content: Content, tag: u8) -> Content {
