@@ -275,7 +275,8 @@ mod tests {
             assert!(xml.contains("text</a>"), "{xml}");
             lens.push(wbxml.len());
         }
-        assert!(lens[0] > lens[1] && lens[1] > lens[2], "{lens:?}");
+        // The service's own lines have no token for the declaration of SOAP's namespace.
+        assert!(lens[0] > lens[2] && lens[2] > lens[1] && lens[1] == lens[3], "{lens:?}");
         // Who has not the table, cannot read it.
         let wbxml = answer_from_xml(document, Some(0x100001), &own).unwrap();
         assert!(to_xml(&wbxml, &[]).is_err());
