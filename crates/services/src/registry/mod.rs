@@ -1,7 +1,7 @@
 //! A registry of services that knows their quality: one store with three faces, UDDI v3 over SOAP,
 //! the resource directory of CoRE over CoAP and HTTP, and JSON over HTTP.
 //!
-//! What is published by one face is found by all: [`model`] is what is kept, [`core`] what may be
+//! What is published by one face is found by all: `model` is what is kept, `core` what may be
 //! done with it, [`quality`] the ladder that makes measured latencies something to search for.
 
 pub mod client;
