@@ -52,7 +52,7 @@ class WapGround(Ground):
     def start(self, binary, folder, carrier, lines):
         os.makedirs(folder, exist_ok=True)
         files = {
-            "gateway": f'[gateway]\nallow = ["{self.origin}"]\n'
+            "gateway": f'[gateway]\nlisten = "127.0.0.1:0"\nallow = ["{self.origin}"]\n'
                        f'wsp = "{self.lab.gateway}:{WSP_PORT}"\nwsp_anywhere = true\n',
             "edge": f'[edge]\nlisten = "127.0.0.1:{EDGE_PORT}"\ninsecure_plain = true\n'
                     f'gateway = "wsp://{self.lab.gateway}:{WSP_PORT}"\nwsp_repeat = true\n',
