@@ -147,6 +147,8 @@ def ask_all(client, row, options):
             if at >= WARM_EXCHANGES:
                 row["took_s"].append(round(took, 4))
         except (OSError, http.client.HTTPException) as error:
+            if isinstance(error, TimeoutError) and left < TIMEOUT_S:
+                break  # The case's time is over, not the exchange's.
             row["failures"].append(repr(error))
             # What is refused is refused again.
             if len(row["failures"]) >= 3 and not row["took_s"]:
@@ -159,7 +161,7 @@ def show(rows, options):
     of the pair takes by the best way."""
     for size in options.sizes:
         print(f"\n{size} bytes: median (95th percentile) in s, of {options.exchanges}")
-        print("network  " + "".join(f"{way:>19}" for way in options.ways) + "   auto by the best")
+        print("network  " + "".join(f"{way:>24}" for way in options.ways) + "   auto by the best")
         for network in options.networks:
             cells = {row["way"]: row for row in rows
                      if row["network"] == network and row["size"] == size}
@@ -167,10 +169,10 @@ def show(rows, options):
             for way in options.ways:
                 row = cells.get(way)
                 if not row or not row["n"]:
-                    line += f"{'–':>19}"
+                    line += f"{'–':>24}"
                     continue
                 few = "" if row["n"] == options.exchanges else f" n={row['n']}"
-                line += f"{row['median_s']:.3f} ({row['p95_s']:.3f}){few}".rjust(19)
+                line += f"{row['median_s']:.3f} ({row['p95_s']:.3f}){few}".rjust(24)
             best = min((row["median_s"] for row in cells.values() if row["n"]), default=None)
             auto = cells.get("auto")
             share = f"{auto['median_s'] / best:.2f}" if best and auto and auto["n"] else "–"
