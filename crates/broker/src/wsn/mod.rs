@@ -41,6 +41,7 @@ use crate::event::Event;
 use crate::http::{Answer, Asked, Posted};
 use crate::ids::{ConnectionId, Protocol, SessionId, Ticket};
 use crate::outputs::Context;
+use crate::publication::PayloadForm;
 use addressing::{Headers, Properties};
 use answers::Response;
 use fault::{Fault, FaultKind};
@@ -108,7 +109,7 @@ pub(crate) struct Wsn {
     /// Whether the request that is served came over TLS.
     is_asked_securely: bool,
     /// The element of the publication that was last sent, for all who get it.
-    rendered: Option<(u64, Arc<str>)>,
+    rendered: Option<((u64, Option<PayloadForm>), Arc<str>)>,
 }
 
 impl Wsn {
