@@ -54,6 +54,14 @@ pub use topics::Mount;
 pub use tree::{NodeId, Tree};
 pub use xpath::{Error as XPathError, Filter as XPathFilter};
 
+/// A publication as an element, in the form that its payload has then.
+#[derive(Debug)]
+struct Rendered {
+    id: u64,
+    coded: Option<PayloadForm>,
+    element: Arc<str>,
+}
+
 /// Connections of ours stand for subscriptions; the shell's numbers are below.
 const FIRST_CONNECTION: u64 = 1 << 63;
 /// Answers that wait for the store.
@@ -109,7 +117,7 @@ pub(crate) struct Wsn {
     /// Whether the request that is served came over TLS.
     is_asked_securely: bool,
     /// The element of the publication that was last sent, for all who get it.
-    rendered: Option<((u64, Option<PayloadForm>), Arc<str>)>,
+    rendered: Option<Rendered>,
 }
 
 impl Wsn {

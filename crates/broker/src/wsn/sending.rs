@@ -13,7 +13,7 @@ use super::soap::{envelope, raw};
 use super::subscription::{Consumer, Flying, Posting, Style, Subscription};
 use super::topics::Topics;
 use super::tree::Tree;
-use super::{Due, Purpose, Wsn};
+use super::{Due, Purpose, Rendered, Wsn};
 use crate::core::{Delivery, Next, tell_dropped_for, tell_sent, tell_unchosen};
 use crate::event::{Drop, Event};
 use crate::explain::Sent;
@@ -99,14 +99,13 @@ impl Wsn {
 
     /// A publication as an element, made once for all who get it.
     pub(super) fn element(&mut self, publication: &Publication) -> Arc<str> {
-        let of = (publication.id, publication.coded);
-        if let Some((rendered, element)) = &self.rendered
-            && *rendered == of
-        {
+        let (id, coded) = (publication.id, publication.coded);
+        let is_it = |it: &&Rendered| it.id == id && it.coded == coded;
+        if let Some(Rendered { element, .. }) = self.rendered.as_ref().filter(is_it) {
             return element.clone();
         }
         let element: Arc<str> = element_of(publication).into();
-        self.rendered = Some((of, element.clone()));
+        self.rendered = Some(Rendered { id, coded, element: element.clone() });
         element
     }
 

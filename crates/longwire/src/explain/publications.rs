@@ -99,9 +99,8 @@ fn came_by(hops: &[String], text: &mut String) -> std::fmt::Result {
         first.rsplit_once('.').and_then(|(_, number)| u64::from_str_radix(number, 16).ok());
     let node = first.split(':').next().unwrap_or(first);
     write!(text, "  came in at node {}", printable(node))?;
-    match number {
-        Some(number) => write!(text, " as publication {number} ({})", printable(first))?,
-        None => {}
+    if let Some(number) = number {
+        write!(text, " as publication {number} ({})", printable(first))?;
     }
     if !others.is_empty() {
         write!(text, ", then passed {}", printable(&others.join(", ")))?;
