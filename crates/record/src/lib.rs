@@ -11,4 +11,5 @@ pub mod fidelity;
 pub mod machine;
 pub mod net;
 pub mod packets;
+pub mod realtime;
 pub mod result;
