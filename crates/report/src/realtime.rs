@@ -82,9 +82,9 @@ pub fn realtime_text(runs: &[RealtimeRun]) -> String {
     );
     wrap(&line, &mut text);
     let lines = [
-        "Times in microseconds of entities: T0 sent, T1 handed over by the engine, T2 stored. \
-         Ranks of determinism are by p99.9 of T2-T1, of performance by its mean; in parentheses the \
-         paper's.",
+        "Times in microseconds of entities: T0 sent, T1 handed over by the engine, T2 stored.",
+        "Ranks of determinism are by p99.9 of T2-T1, of performance by its mean; in parentheses \
+         the paper's.",
     ];
     lines.iter().for_each(|line| wrap(line, &mut text));
     for run in runs {

@@ -84,7 +84,7 @@ impl Plan {
             rate_per_s.ok_or_else(|| format!("'rate' is above 0 and up to {MAX_RATE_PER_S}"))?;
         let entities = table.get("entities").map_or(Some(5), Value::as_integer);
         let entities = entities.and_then(|number| u32::try_from(number).ok());
-        let is_few = |entities: &u32| (1..=MAX_ENTITIES as u32).contains(entities);
+        let is_few = |entities: &u32| (1..=MAX_ENTITIES).contains(&(*entities as usize));
         let entities = entities.filter(is_few);
         let entities = entities.ok_or_else(|| format!("'entities' is 1 to {MAX_ENTITIES}"))?;
         Ok(Self {

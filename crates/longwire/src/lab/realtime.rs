@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -162,7 +162,7 @@ fn measure(args: &RunArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell(directory: &PathBuf, html: Option<&PathBuf>) -> anyhow::Result<ExitCode> {
+fn tell(directory: &Path, html: Option<&PathBuf>) -> anyhow::Result<ExitCode> {
     let runs = lab::realtime::load(directory)?;
     if runs.is_empty() {
         let shown = directory.display();

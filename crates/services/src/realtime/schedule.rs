@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::entity::{MAX_ENTITIES, MAX_ID};
 use super::request::NAMESPACE;
+use super::statistics::whole;
 
 /// Most messages a second.
 pub const MAX_RATE_PER_S: f64 = 20_000.0;
@@ -32,7 +33,7 @@ impl Schedule {
             return Err(format!("{seconds} s; choose above 0 up to {} s", MAX_DURATION.as_secs()));
         }
         // The sum is below 2^53, so that it is exact.
-        let count = (rate_per_s * duration.as_secs_f64()).ceil().max(1.0) as u64;
+        let count = whole((rate_per_s * duration.as_secs_f64()).ceil().max(1.0));
         Ok(Self { rate_per_s, count })
     }
 
@@ -45,7 +46,7 @@ impl Schedule {
     /// When a message is due, in nanoseconds from the first, number 0.
     #[must_use]
     pub fn due_ns(&self, number: u64) -> u64 {
-        (number as f64 * (1e9 / self.rate_per_s)).round() as u64
+        whole((number as f64 * (1e9 / self.rate_per_s)).round())
     }
 }
 

@@ -17,6 +17,12 @@ pub struct Sample {
     pub stored_ns: u64,
 }
 
+/// A number without its fraction; what is below zero or above all numbers is the nearest there is.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "so a cast is defined")]
+pub(super) fn whole(value: f64) -> u64 {
+    value as u64
+}
+
 /// A series of times in microseconds, in short.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
@@ -49,7 +55,7 @@ impl Summary {
         let count = times_ns.len();
         // The smallest that so many of them are not above: rank by the next whole number.
         let at = |share: f64| {
-            let rank = (share * count as f64).ceil() as usize;
+            let rank = usize::try_from(whole((share * count as f64).ceil())).unwrap_or(count);
             let time = times_ns.get(rank.clamp(1, count) - 1).copied().unwrap_or(last);
             time as f64 / 1000.0
         };
@@ -70,7 +76,7 @@ impl Summary {
     /// As a registry takes it: whole microseconds, rounded up, over a window that ended `at`.
     #[must_use]
     pub fn facts(&self, window: Duration, at: Duration) -> Facts {
-        let up = |value_us: f64| value_us.ceil().max(0.0) as u64;
+        let up = |value_us: f64| whole(value_us.ceil());
         Facts {
             mean_us: up(self.mean_us),
             p99_us: up(self.p99_us),
