@@ -31,8 +31,8 @@ use crate::xml::{Event, Reader};
 use crate::{Error, Limits, cbor};
 
 const NAME: &str = "notation";
-/// Deepest CBOR that becomes JSON.
-const DEPTH: usize = 64;
+/// Deepest CBOR that becomes JSON, where what a number is made of are levels, too.
+const DEPTH: usize = 64 + 3;
 /// The tag of embedded JSON, by which numbers are kept that no number of CBOR gives back.
 const TAG_JSON: u64 = 262;
 /// XML from this length on is shorter in channels, with what deflate makes of them; of shorter
@@ -142,12 +142,15 @@ fn to_text(document: &[u8], from: Notation, limits: &Limits) -> Result<Option<Ve
         Notation::Json | Notation::Xml => return Ok(None),
         Notation::Cbor => {
             check_plain(document)?;
-            return cbor::to_json(document, limits).map(Some);
+            let text = cbor::to_json(document, limits)?;
+            check_signed(&text)?;
+            return Ok(Some(text));
         }
         Notation::Exi => exi_to_xml(document, limits)?,
         Notation::CborXml => cbor::to_xml(document, limits)?,
     };
     check_xml(&text, limits)?;
+    check_signed(&text)?;
     Ok(Some(text))
 }
 
@@ -156,9 +159,7 @@ fn of_text(text: &[u8], to: Notation, limits: &Limits) -> Result<Option<Vec<u8>>
     if matches!(to, Notation::Json | Notation::Xml) {
         return Ok(None);
     }
-    if Marks::of(text).signed {
-        return Err(corrupt("it may be signed or encrypted in part"));
-    }
+    check_signed(text)?;
     let (coded, is_same) = match to {
         Notation::Exi => {
             let coded = xml_to_exi(text, limits)?;
@@ -255,8 +256,22 @@ fn exi_to_xml(stream: &[u8], limits: &Limits) -> Result<Vec<u8>, Error> {
 /// Whether a text is XML: a stream may hold what none is made of.
 fn check_xml(text: &[u8], limits: &Limits) -> Result<(), Error> {
     let mut reader = Reader::new(text, limits)?;
-    while reader.next()? != Event::Eof {}
-    Ok(())
+    loop {
+        match reader.next()? {
+            Event::Eof => return Ok(()),
+            // What it declares would reach readers who ask for XML, behind whoever keeps it out.
+            Event::Doctype(_) => return Err(corrupt("it has a document type")),
+            _ => {}
+        }
+    }
+}
+
+/// What is signed or encrypted in part must come as it was written.
+fn check_signed(text: &[u8]) -> Result<(), Error> {
+    match Marks::of(text).signed {
+        true => Err(corrupt("it may be signed or encrypted in part")),
+        false => Ok(()),
+    }
 }
 
 fn corrupt(what: &str) -> Error {

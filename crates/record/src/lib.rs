@@ -12,4 +12,5 @@ pub mod machine;
 pub mod net;
 pub mod packets;
 pub mod publication;
+pub mod realtime;
 pub mod result;

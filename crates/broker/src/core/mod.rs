@@ -134,6 +134,7 @@ impl Core {
     pub fn set_settings(&mut self, settings: Settings) {
         self.settings = Settings { durable: self.settings.durable, ..settings };
         self.wardrobe.clear();
+        self.telling.trails.keep(self.settings.explain.max);
         let interval = self.settings.drain_interval();
         let has_backlog =
             |(id, session): (SessionId, &Session)| session.queue.has_backlog().then_some(id);
@@ -281,6 +282,7 @@ pub(super) fn session_of(
 /// The time, by which everything about publications is remembered that follows.
 pub(crate) fn set_now(core: &mut Core, now: Duration) {
     core.telling.trails.set_now(now);
+    core.wardrobe.set_now(now);
 }
 
 /// A publication in the form in which it leaves for somebody who has no session.

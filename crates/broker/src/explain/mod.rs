@@ -217,6 +217,13 @@ impl Trails {
         }
     }
 
+    /// Forgets all but the last `max`.
+    pub(crate) fn keep(&mut self, max: usize) {
+        while self.trails.len() > max {
+            self.forget_oldest();
+        }
+    }
+
     fn forget_oldest(&mut self) {
         if let Some(oldest) = self.trails.pop_front() {
             self.bytes = self.bytes.saturating_sub(oldest.bytes());

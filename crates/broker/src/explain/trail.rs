@@ -77,7 +77,10 @@ impl Trail {
     /// Memory that it takes.
     pub(super) fn bytes(&self) -> usize {
         let one = size_of::<Receiver>() + size_of::<ClientKey>();
-        size_of::<Self>() + self.text_bytes + self.clients.len() * one
+        let ended = self.facts.ended.as_ref();
+        let ended_bytes =
+            ended.map_or(0, |it| it.why.len() + it.detail.as_ref().map_or(0, String::len));
+        size_of::<Self>() + self.text_bytes + ended_bytes + self.clients.len() * one
     }
 
     pub(super) fn fits(&self, query: &Query) -> bool {
@@ -109,7 +112,8 @@ impl Trail {
             after_s: self.after_s(now),
             ..Receiver::default()
         };
-        self.text_bytes += receiver.client.len();
+        // A name is not cut, and may be here alone when its session has ended.
+        self.text_bytes += receiver.client.len() + client.name.len();
         self.facts.receivers.push(receiver);
         self.clients.push(client.clone());
         self.facts.ended = None;

@@ -8,6 +8,7 @@ mod dressing;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::filter::matches;
 use crate::ids::{ClientKey, Protocol};
@@ -19,6 +20,12 @@ use dressing::dress;
 /// memory, in bytes.
 const MAX_MADE: usize = 64;
 const MAX_MADE_BYTES: usize = 4 << 20;
+/// What putting a payload into another form is counted as: so much each, and so much a byte, which is
+/// about what EXI takes of one processor; and what may be used ahead of the time. Of a second half goes
+/// to it at most, as the broker does nothing else meanwhile.
+const COST_EACH: Duration = Duration::from_micros(20);
+const COST_NS_A_BYTE: u64 = 500;
+const MAX_AHEAD: Duration = Duration::from_millis(500);
 
 /// In which form the payloads of some topics leave for some receivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,9 +88,17 @@ impl Made {
 pub(crate) struct Wardrobe {
     made: VecDeque<Made>,
     bytes: usize,
+    now: Duration,
+    /// Until when what was made has used its share of the time.
+    used_until: Duration,
 }
 
 impl Wardrobe {
+    /// The time of what follows.
+    pub(crate) fn set_now(&mut self, now: Duration) {
+        self.now = now;
+    }
+
     /// A publication in the form that the first rule asks for that fits it and the receiver;
     /// `None` where none does, or it is to leave as it came.
     pub(crate) fn dress(
@@ -101,6 +116,10 @@ impl Wardrobe {
         if let Some(made) = self.made.iter().rev().find(known) {
             return Some(made.dressed.clone());
         }
+        if !self.may_make(publication.payload.len()) {
+            let why = "too much is put into another form; fewer receivers at once, or fewer rules";
+            return Some(Dressed { publication: publication.clone(), unchanged: Some(why.into()) });
+        }
         let dressed = match dress(publication, form) {
             Ok(dressed) => Dressed { publication: Arc::new(dressed), unchanged: None },
             Err(why) => Dressed { publication: publication.clone(), unchanged: Some(why.into()) },
@@ -109,12 +128,27 @@ impl Wardrobe {
         Some(dressed)
     }
 
+    /// Whether there is time for a payload of so many bytes, which is counted then.
+    fn may_make(&mut self, bytes: usize) -> bool {
+        let begins = self.used_until.max(self.now);
+        if begins.saturating_sub(self.now) > MAX_AHEAD {
+            return false;
+        }
+        let bytes = u64::try_from(bytes.min(dressing::MAX_BYTES)).unwrap_or(u64::MAX);
+        let cost = COST_EACH + Duration::from_nanos(bytes.saturating_mul(COST_NS_A_BYTE));
+        self.used_until = begins + 2 * cost;
+        true
+    }
+
     /// Forgets what rules made that hold no more.
     pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+        (self.made, self.bytes) = (VecDeque::new(), 0);
     }
 
     fn keep(&mut self, made: Made) {
+        if made.bytes() > MAX_MADE_BYTES / 8 {
+            return;
+        }
         self.bytes += made.bytes();
         self.made.push_back(made);
         while self.made.len() > MAX_MADE || self.bytes > MAX_MADE_BYTES {

@@ -49,10 +49,11 @@ impl Host {
             match next {
                 Next::Publish(delivery) => {
                     let queues = self.arrive(context, &delivery);
+                    // Before it is done with: which is what is told last.
+                    tell_queues(context, session, &delivery.publication, &queues);
                     if let Some(handle) = delivery.handle {
                         context.core.finish(session, handle.get(), false);
                     }
-                    tell_queues(context, session, &delivery.publication, &queues);
                 }
                 Next::Release(handle) => {
                     context.core.finish(session, handle.get(), false);
