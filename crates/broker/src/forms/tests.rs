@@ -76,6 +76,18 @@ fn what_cannot_be_put_into_a_form_leaves_as_it_came_and_it_is_said_why() {
         (&long, None, PayloadForm::Cbor, "over the 65536"),
         (b"\xf7", Some("application/cbor"), PayloadForm::Json, "simple value 23"),
         (b"<!DOCTYPE a><a/>", None, PayloadForm::Exi, "come back"),
+        (
+            b"<a>\xc3\xa9</a>",
+            Some("text/xml; charset=iso-8859-1"),
+            PayloadForm::Exi,
+            "not in UTF-8",
+        ),
+        (
+            b"<a>&#233;</a>",
+            Some("text/xml;CHARSET=\"us-ascii\""),
+            PayloadForm::Cbor,
+            "not in UTF-8",
+        ),
     ] {
         let publication = typed(payload, content_type);
         let dressed = to(&publication, form);
@@ -120,6 +132,7 @@ fn what_was_made_is_shared_and_memory_is_bounded() {
     for id in 2..1000 {
         let mut one = Publication::clone(&typed(if id % 2 == 0 { &long } else { b"[]" }, None));
         one.id = id;
+        wardrobe.set_now(Duration::from_secs(id));
         wardrobe.dress(&rules, ANN, &Arc::new(one)).unwrap();
         assert!(wardrobe.made.len() <= MAX_MADE && wardrobe.bytes <= MAX_MADE_BYTES);
     }
@@ -127,4 +140,30 @@ fn what_was_made_is_shared_and_memory_is_bounded() {
     assert_eq!((wardrobe.bytes, wardrobe.made.len()), (counted, MAX_MADE));
     let third = wardrobe.dress(&rules, ANN, &json).unwrap().publication;
     assert!(!Arc::ptr_eq(&first, &third), "it had gone");
+}
+
+#[test]
+fn what_is_put_into_another_form_has_a_share_of_the_time() {
+    let (mut wardrobe, rules) = (Wardrobe::default(), [rule("#", PayloadForm::Cbor)]);
+    let mut made_at = |now: Duration, from: u64| {
+        wardrobe.set_now(now);
+        let mut made = 0;
+        for id in from..from + 20_000 {
+            let mut one = Publication::clone(&typed(b"{}", None));
+            one.id = id;
+            let dressed = wardrobe.dress(&rules, ANN, &Arc::new(one)).unwrap();
+            let Some(why) = dressed.unchanged else {
+                made += 1;
+                continue;
+            };
+            assert!(why.contains("too much"), "{why}");
+            assert!(wardrobe.made.iter().all(|made| made.id != id), "it may be made next time");
+        }
+        made
+    };
+    // 21 us each, twice that of the time, half a second ahead.
+    let first = made_at(Duration::from_secs(1), 1);
+    assert!((11_000..13_000).contains(&first), "{first}");
+    let second = made_at(Duration::from_millis(1_100), 50_000);
+    assert!((2_000..3_000).contains(&second), "{second}: a tenth of a second later");
 }

@@ -94,11 +94,33 @@ fn what_would_be_lost_stays_as_it_is() {
         (b"<!DOCTYPE a><a/>", Notation::Xml, Notation::CborXml, "come back"),
         (b"<a><Signature/></a>", Notation::Xml, Notation::Exi, "signed"),
         (b"{\"signature\":\"x\"}", Notation::Json, Notation::Cbor, "signed"),
+        (b"\xa1\x69signature\x61x", Notation::Cbor, Notation::Json, "signed"),
         (b"<?xml version='1.0' encoding='latin1'?><a/>", Notation::Xml, Notation::Exi, "UTF-8"),
         (b"not exi", Notation::Exi, Notation::Xml, "exi"),
     ] {
         let error = refused(document, from, to);
         assert!(error.contains(said), "{error}");
+    }
+}
+
+#[test]
+fn what_others_have_signed_or_declared_does_not_become_xml() {
+    let signed = b"<a xmlns:ds='http://www.w3.org/2000/09/xmldsig#'><ds:Signature/></a>";
+    let declared = b"<!DOCTYPE a [<!ENTITY e 'x'>]><a/>";
+    for (text, said) in [(&signed[..], "signed"), (&declared[..], "document type")] {
+        let coded = cbor::from_xml(text, &cbor::Settings::default(), &limits()).unwrap();
+        let why = refused(&coded, Notation::CborXml, Notation::Xml);
+        assert!(why.contains(said), "{why}");
+    }
+}
+
+#[test]
+fn the_deepest_json_comes_back_from_cbor() {
+    for number in ["1.5", "18446744073709551616.5"] {
+        let json = format!("{}{number}{}", "[".repeat(63), "]".repeat(63));
+        let coded = there(json.as_bytes(), Notation::Json, Notation::Cbor).unwrap();
+        let back = there(&coded, Notation::Cbor, Notation::Json).unwrap();
+        assert_eq!(there(&back, Notation::Json, Notation::Cbor).unwrap(), coded);
     }
 }
 

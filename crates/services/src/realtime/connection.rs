@@ -284,7 +284,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut place = ConnectionPlace::new();
-        place.open(listener.accept().unwrap().0, 0, 0);
+        let (stream, address) = listener.accept().unwrap();
+        place.open((stream, address.ip()), 0, 0);
         (client, place)
     }
 

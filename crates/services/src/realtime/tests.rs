@@ -279,6 +279,20 @@ fn more_connections_than_places_are_served() {
     assert_eq!(ended(consumer).engine.closed_connections, 3);
 }
 
+#[test]
+fn strangers_take_the_places_of_strangers() {
+    let consumer = Consumer::start(&ordinary()).unwrap();
+    let mut producer = Client::to(&consumer);
+    assert_eq!(producer.post("/consumer", "", &message(1, None)).0, 202);
+    let strangers = 2 * super::engine::MAX_CONNECTIONS;
+    let mut strangers: Vec<Client> = (0..strangers).map(|_| Client::to(&consumer)).collect();
+    let last = strangers.last_mut().unwrap();
+    last.send(b"GET /clock HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(last.answer().0, 200, "all before it have had a place");
+    assert_eq!(producer.post("/consumer", "", &message(2, None)).0, 202);
+    ended(consumer);
+}
+
 fn produce(consumer: &Consumer, rate_per_s: f64, duration: Duration) -> Produced {
     let config = producer::Config {
         url: Target::parse(&format!("http://{}/consumer", consumer.address())).unwrap(),
