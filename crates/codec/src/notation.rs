@@ -13,7 +13,7 @@
 //! let limits = Limits::default();
 //! let json = br#"{"lat":59.9,"id":7}"#;
 //! let cbor = translate(json, Notation::Json, Notation::Cbor, &limits)?;
-//! assert_eq!(cbor.len(), 14);
+//! assert_eq!(cbor.len(), 15);
 //! assert_eq!(translate(&cbor, Notation::Cbor, Notation::Json, &limits)?, json);
 //! # Ok::<(), longwire_codec::Error>(())
 //! ```
