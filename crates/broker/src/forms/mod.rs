@@ -20,9 +20,9 @@ use dressing::dress;
 /// memory, in bytes.
 const MAX_MADE: usize = 64;
 const MAX_MADE_BYTES: usize = 4 << 20;
-/// What putting a payload into another form is counted as: so much each, and so much a byte, which is
-/// about what EXI takes of one processor; and what may be used ahead of the time. Of a second half goes
-/// to it at most, as the broker does nothing else meanwhile.
+/// What putting a payload into another form is counted as: so much each, and so much a byte, which
+/// is about what EXI takes of one processor; and what may be used ahead of the time. Of a second
+/// half goes to it at most, as the broker does nothing else meanwhile.
 const COST_EACH: Duration = Duration::from_micros(20);
 const COST_NS_A_BYTE: u64 = 500;
 const MAX_AHEAD: Duration = Duration::from_millis(500);

@@ -3,8 +3,8 @@
 //!
 //! A bucket holds the processor time that was spent or promised and not yet passed: it fills by
 //! what messages cost and drains by a share of the time that passes. What would make it flow over
-//! is refused, the least urgent first. Reading has half of it, so that who makes the engine read does
-//! not make it refuse what is urgent.
+//! is refused, the least urgent first. Reading has half of it, so that who makes the engine read
+//! does not make it refuse what is urgent.
 
 use std::time::Duration;
 
@@ -53,8 +53,8 @@ impl Admission {
     }
 
     /// Admits a message of `class` that will cost `cost_ns` of processor; false where there is no
-    /// room, and it must be refused. What costs more than all the room is admitted when nothing else
-    /// is there, and pays for it: else a class would be shut for ever by one message that was slow.
+    /// room, and it must be refused. What costs more than all the room is admitted when nothing
+    /// else is there, and pays for it: else one slow message would shut a class for ever.
     pub fn offer(&mut self, now_ns: u64, class: usize, cost_ns: u64) -> bool {
         let Some(share) = self.share_permille else { return true };
         self.drain(share, now_ns);

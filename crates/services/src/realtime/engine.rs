@@ -210,8 +210,9 @@ impl Engine {
         }
     }
 
-    /// Whose place goes to the next: of those that were answered for the last time, else of those of
-    /// which no message was taken, else of all, the one of the source with most that is longest silent.
+    /// Whose place goes to the next: of those that were answered for the last time, else of those
+    /// of which no message was taken, else of all, the one of the source with most that is longest
+    /// silent.
     fn least(&self) -> Option<usize> {
         let having = |source| self.places.iter().filter(|place| place.source == source).count();
         let places = self.places.iter().enumerate();

@@ -115,8 +115,8 @@ pub(crate) fn wsdl(set: Set, address: &str) -> String {
 /// The query, at the address of a set, of the schema that the others import.
 pub(crate) const LANGUAGE_QUERY: &str = "xsd=xml";
 
-/// `xml:lang` (XML 1.0 §2.12): served here, since a client that has only this network cannot ask for
-/// the schema where it comes from.
+/// `xml:lang` (XML 1.0 §2.12): served here, since a client that has only this network cannot ask
+/// for the schema where it comes from.
 pub(crate) const LANGUAGE_SCHEMA: &str = concat!(
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
     "<xs:schema xmlns:xs=\"http://www.w3.org/2001/XMLSchema\" ",
