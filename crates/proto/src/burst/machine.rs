@@ -34,6 +34,9 @@ const MAX_PONGS: usize = 8;
 /// Until a loss shows and what mends it arrives, in round trips.
 const ROUNDS_TO_MEND: f64 = 1.5;
 
+/// Whoever is woken by so much too late has stood still, or has a clock that was put forward.
+const STOOD_STILL: Duration = Duration::from_secs(1);
+
 /// Share of a datagram's own bytes in what it takes on the path.
 const DATAGRAM_SHARE: f64 = MAX_DATAGRAM_BYTES as f64 / FULL_BYTES as f64;
 
@@ -62,7 +65,10 @@ pub struct Machine {
     probe: bool,
     /// Signs of life that the peer has asked for.
     pongs: VecDeque<u64>,
+    /// The time, but for that in which this end stood still: no round trip takes that, nor is
+    /// anything lost for it.
     now: Duration,
+    stood_still: Duration,
     announced_wake_at: Option<Duration>,
     fault: Option<Error>,
     faulted: bool,
@@ -85,6 +91,7 @@ impl Machine {
             probe: false,
             pongs: VecDeque::new(),
             now: Duration::ZERO,
+            stood_still: Duration::ZERO,
             announced_wake_at: None,
             fault: None,
             faulted: false,
@@ -208,6 +215,15 @@ impl Machine {
         }
     }
 
+    /// Takes note of the time.
+    fn awakes(&mut self, now: Duration) {
+        let now = now.saturating_sub(self.stood_still);
+        let due_at = self.announced_wake_at.filter(|at| now > *at + STOOD_STILL);
+        self.now = due_at.unwrap_or(now);
+        self.stood_still += now.saturating_sub(self.now);
+        self.announced_wake_at = self.announced_wake_at.filter(|at| self.now < *at);
+    }
+
     /// What the next frame says that says something.
     fn next_received(&mut self) -> Result<Option<Output>, Error> {
         loop {
@@ -327,8 +343,7 @@ impl carrier::Machine for Machine {
         if self.faulted {
             return;
         }
-        self.now = now;
-        self.announced_wake_at = self.announced_wake_at.filter(|at| now < *at);
+        self.awakes(now);
         let done = match input {
             Input::Datagram(datagram) => self.datagram(&datagram),
             Input::Send(part, urgency) => self.send(part, urgency),
@@ -366,7 +381,7 @@ impl carrier::Machine for Machine {
         }
         let wake_at = self.wake_at().filter(|at| self.announced_wake_at != Some(*at))?;
         self.announced_wake_at = Some(wake_at);
-        Some(Output::WakeAt(wake_at))
+        Some(Output::WakeAt(wake_at + self.stood_still))
     }
 
     fn flows(&self) -> &Flows {

@@ -2,6 +2,8 @@
 
 #![allow(clippy::cast_possible_truncation)] // Small numbers.
 
+mod hostile;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -83,6 +85,8 @@ struct World {
     /// None overtakes another; when the latest of each end comes.
     in_order: bool,
     latest: [Duration; 2],
+    /// By so much each end's clock is ahead.
+    ahead: [Duration; 2],
 }
 
 fn setup(role: Role) -> Setup {
@@ -114,18 +118,19 @@ impl World {
             longest: [Duration::ZERO; 2],
             in_order: false,
             latest: [Duration::ZERO; 2],
+            ahead: [Duration::ZERO; 2],
         };
         (0..2).for_each(|end| world.input(end, Input::Wake));
         world
     }
 
     fn input(&mut self, end: usize, input: Input) {
-        self.ends[end].handle_input(self.now, input);
+        self.ends[end].handle_input(self.now + self.ahead[end], input);
         while let Some(output) = self.ends[end].poll_output() {
             match output {
                 Output::Received(part) => self.got[end].push(part),
                 Output::Datagram(bytes) => self.leaves(end, &bytes),
-                Output::WakeAt(at) => self.wakes[end] = Some(at),
+                Output::WakeAt(at) => self.wakes[end] = Some(at.saturating_sub(self.ahead[end])),
                 Output::Greeted | Output::Answered(_) => {}
                 other => panic!("{other:?}"),
             }
@@ -204,7 +209,8 @@ impl World {
 
     fn send_as(&mut self, end: usize, parts: Vec<Part>, urgency: Urgency) {
         let input = |part| Input::Send(part, urgency);
-        parts.into_iter().for_each(|part| self.ends[end].handle_input(self.now, input(part)));
+        let now = self.now + self.ahead[end];
+        parts.into_iter().for_each(|part| self.ends[end].handle_input(now, input(part)));
         self.input(end, Input::Wake);
     }
 }
