@@ -89,6 +89,11 @@ fn has_no_way(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|error| errors.contains(&error))
 }
 
+/// Whether an error of sending may be about several datagrams at once alone.
+fn is_of_many(error: &io::Error) -> bool {
+    error.raw_os_error().is_some_and(|error| [libc::EINVAL, libc::EMSGSIZE].contains(&error))
+}
+
 /// Buffers of a socket that one peer sends to.
 const OWN_BUFFERS: usize = 2;
 /// Datagrams that leave at once at most: a kernel takes no more than 64 KiB.
@@ -154,7 +159,7 @@ impl Wire {
             let (segment_size, src_ip) = (transmit.segment_size, transmit.src_ip);
             let sent = quinn_udp::Transmit { destination: to, ecn, contents, segment_size, src_ip };
             // What cannot be sent is as good as lost.
-            match self.socket.transmit(&sent).await {
+            match self.send(&sent).await {
                 Ok(()) => self.stuck = None,
                 Err(error) if self.is_edge() && has_no_way(&error) => self.stuck = Some(error),
                 Err(_) => {}
@@ -162,6 +167,23 @@ impl Wire {
         }
         // What is due by now is woken for: it may have something to send.
         self.line.heed_all(Instant::now());
+    }
+
+    /// Sends datagrams of one length: at once, or each by itself where the kernel does not take
+    /// them together. On a path whose packets have become shorter it cuts a datagram into pieces,
+    /// and refuses several at once as it does what can never leave.
+    async fn send(&self, sent: &quinn_udp::Transmit<'_>) -> io::Result<()> {
+        let all = sent.contents;
+        let size = sent.segment_size.unwrap_or(all.len()).max(1);
+        match self.socket.transmit(sent).await {
+            Err(error) if size < all.len() && is_of_many(&error) => {}
+            sent => return sent,
+        }
+        for contents in all.chunks(size) {
+            let one = quinn_udp::Transmit { contents, segment_size: None, ..*sent };
+            self.socket.transmit(&one).await?;
+        }
+        Ok(())
     }
 
     /// Waits for something, and takes it.
