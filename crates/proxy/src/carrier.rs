@@ -34,6 +34,7 @@ use crate::trust::{Trust, Trusting};
 
 pub(crate) mod datagram;
 mod dial;
+mod looks;
 pub(crate) mod plain;
 pub(crate) mod quic;
 pub(crate) mod udp;

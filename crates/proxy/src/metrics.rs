@@ -39,6 +39,7 @@ struct Totals {
     failed: BTreeMap<String, u64>,
     encodings: BTreeMap<String, u64>,
     limits: BTreeMap<String, u64>,
+    refused: BTreeMap<String, u64>,
     ignored: BTreeMap<String, u64>,
     tried: BTreeMap<String, u64>,
     services: Services,
@@ -150,6 +151,12 @@ impl Metrics {
     /// Counts that a bound of the shell was reached.
     pub(crate) fn count_limit(&self, limit: &str) {
         *self.totals().limits.entry(limit.to_owned()).or_default() += 1;
+    }
+
+    /// Counts a datagram that came to a carrier's port or socket and is not read, with one of few
+    /// reasons.
+    pub(crate) fn count_refused(&self, why: &'static str) {
+        *self.totals().refused.entry(why.to_owned()).or_default() += 1;
     }
 
     /// Counts an exchange, at its end, by how it went: what came, and when the answer began.
@@ -324,6 +331,12 @@ impl Metrics {
                 &totals.tried,
             ),
             ("limits_reached_total", "Bounds that were reached.", "limit", &totals.limits),
+            (
+                "datagrams_refused_total",
+                "Datagrams to carriers' ports that were not read.",
+                "why",
+                &totals.refused,
+            ),
             ("ignored_total", "What peers said and was not used.", "what", &totals.ignored),
         ];
         for (name, help, label, values) in labelled {

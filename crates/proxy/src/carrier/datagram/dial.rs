@@ -122,7 +122,7 @@ impl Line {
             Packet::First { .. } | Packet::Data { .. } => return Came::Nothing,
         };
         let opener = self.session.as_mut().map(|session| &mut session.opener);
-        let opened = opener.and_then(|opener| opener.open(datagram, head, number));
+        let opened = opener.and_then(|opener| opener.open(datagram, head, number).ok());
         match opened.and_then(|opened| Inside::decode(opened.datagram).ok()) {
             Some(Inside::Close) => Came::Closed,
             Some(Inside::Datagram(datagram)) => Came::Datagram(datagram),
@@ -238,7 +238,7 @@ impl Carriers {
                                 let why = "the gateway has started again, or moved";
                                 return Ended::unreachable(why.to_owned());
                             }
-                            Came::Nothing => {}
+                            Came::Nothing => self.metrics.count_refused("unread"),
                         }
                     }
                     Err(error) => {

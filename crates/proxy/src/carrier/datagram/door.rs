@@ -1,6 +1,6 @@
 //! The gateway's socket for carriers over UDP.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,24 +11,35 @@ use proto::sealed::{CONNECTION_BYTES, FIRST_MESSAGE_BYTES, Granted, Inside, Pack
 use relay::{CarrierId, Input};
 use tokio::sync::{mpsc, watch};
 
+use super::firsts::{Firsts, Fresh};
 use super::noise::{Dialled, Resets};
-use super::session::Session;
-use super::tokens::{Admission, GOOD_FOR, Tokens};
+use super::seal::Refused;
+use super::session::{Came, Session};
+use super::tokens::Tokens;
 use super::{CLOSES, MAX_WAITING, kind_of};
 use crate::actor::{Message, Queue};
 use crate::carrier::Carriers;
+use crate::carrier::looks::Admission;
 use crate::carrier::udp::{Datagram, PeerPlace, Socket};
-use crate::keys::PublicKey;
+use crate::keys::{Identity, PublicKey};
 use crate::metrics::Metrics;
+use crate::rarely::Rarely;
 use crate::refusals::Refusals;
 use crate::seats::{Doing, Seat, Seats};
 
-/// First messages of a key with a token that are taken while tokens are good.
-const MAX_ACCEPTED: usize = 64;
 /// Buffers of a socket that one edge sends to.
 const OWN_BUFFERS: usize = 2;
 /// First messages that were not looked at, as metrics call them.
 const STRANGERS: &str = "first messages over UDP";
+/// What is not read that came to the port, as metrics call it, beside [`Refused`]: of a connection
+/// that is not known; first messages that are answered with a token, that are not to this side's
+/// key, of a key that is no peer's, and that are not new; a handshake with nothing behind it.
+const UNKNOWN: &str = "unknown connection";
+const WITHOUT_TOKEN: &str = "without a token";
+const NOT_OURS: &str = "to another key";
+const STRANGER: &str = "unknown key";
+const NOT_NEW: &str = "not new";
+const NOTHING: &str = "nothing in it";
 
 /// A session, and the carrier that it is.
 struct Entry {
@@ -70,31 +81,36 @@ impl Entry {
         self.over.send_replace(true);
     }
 
-    /// What an edge sent that has a session, and that is for the relay.
-    async fn came(&self, place: PeerPlace, datagram: &[u8]) -> Option<Input> {
-        let (packet, head) = Packet::decode(datagram).ok()?;
-        let came = match packet {
-            Packet::First { number, .. } => {
-                self.session().open_early(place, datagram, head, number)
-            }
-            Packet::Data { number, .. } => {
-                let random = ring::rand::SystemRandom::new();
-                let drawn = ring::rand::generate(&random).ok()?.expose();
-                self.session().open(place, datagram, (head, number), drawn)
-            }
-            _ => None,
-        }?;
+    /// What an edge sent that has a session, and that is for the relay. Errors: it is not read.
+    async fn came(&self, place: PeerPlace, datagram: &[u8]) -> Result<Option<Input>, Refused> {
+        let came = self.open(place, datagram);
+        let came = came.inspect_err(|refused| self.metrics.count_refused(refused.why()))?;
         self.metrics.count_datagram(false, datagram.len(), place.address);
         if let Some(answer) = came.answer {
             self.send_sealed(place, &answer).await;
         }
         let carrier = self.carrier;
-        match came.inside? {
-            Inside::Datagram(bytes) => Some(Input::Datagram { carrier, bytes }),
-            Inside::Close => {
+        Ok(match came.inside {
+            Some(Inside::Datagram(bytes)) => Some(Input::Datagram { carrier, bytes }),
+            Some(Inside::Close) => {
                 Some(Input::CarrierDown { carrier, reason: "closed by the other side".to_owned() })
             }
-            Inside::Challenge(_) | Inside::Response(_) => None,
+            Some(Inside::Challenge(_) | Inside::Response(_)) | None => None,
+        })
+    }
+
+    fn open(&self, place: PeerPlace, datagram: &[u8]) -> Result<Came, Refused> {
+        let (packet, head) = Packet::decode(datagram).map_err(|_| Refused::Unreadable)?;
+        match packet {
+            Packet::First { number, .. } => {
+                self.session().open_early(place, datagram, head, number)
+            }
+            Packet::Data { number, .. } => {
+                let random = ring::rand::SystemRandom::new();
+                let drawn = ring::rand::generate(&random).map_err(|_| Refused::Unreadable)?;
+                self.session().open(place, datagram, (head, number), drawn.expose())
+            }
+            _ => Err(Refused::Unreadable),
         }
     }
 
@@ -115,7 +131,7 @@ impl Entry {
                     _ = over.wait_for(|over| *over) => return,
                 };
                 for Datagram { place, bytes, .. } in came {
-                    if let Some(input) = entry.came(place, &bytes).await {
+                    if let Ok(Some(input)) = entry.came(place, &bytes).await {
                         carriers.handle.send(Message::Input(input)).await;
                     }
                 }
@@ -134,24 +150,6 @@ struct Sessions {
     /// By their first message.
     begun: HashMap<[u8; FIRST_MESSAGE_BYTES], Arc<Entry>>,
     by_connection: HashMap<Connection, Arc<Entry>>,
-    /// The first messages of each key, by their times: those of the last while, and the latest.
-    accepted: BTreeMap<[u8; 32], Accepted>,
-}
-
-/// First messages of a key that were accepted.
-#[derive(Default)]
-struct Accepted {
-    latest_us: u64,
-    /// When each of the last came, and its own time: as many as tokens are good for so long.
-    last: VecDeque<(Instant, u64)>,
-}
-
-/// Whether a first message was made just now.
-enum Fresh {
-    Yes,
-    No,
-    /// A token would show it.
-    Unknown,
 }
 
 /// See the module.
@@ -163,9 +161,13 @@ pub(crate) struct Door {
     known: Arc<Seats<String>>,
     next: Arc<AtomicU64>,
     refusals: Arc<Refusals>,
+    /// What is told of datagrams that are nobody's.
+    noise: Refusals,
+    dropped: Rarely,
     metrics: Arc<Metrics>,
     tokens: Tokens,
     sessions: Sessions,
+    firsts: Firsts,
     /// Carriers that ended.
     ended: (mpsc::UnboundedSender<Connection>, mpsc::UnboundedReceiver<Connection>),
 }
@@ -192,9 +194,12 @@ impl Door {
             known,
             next,
             refusals,
+            noise: Refusals::default(),
+            dropped: Rarely::default(),
             metrics,
             tokens,
             sessions,
+            firsts: Firsts::default(),
             ended,
         })
     }
@@ -204,20 +209,39 @@ impl Door {
         while let Ok(connection) = self.ended.1.try_recv() {
             self.sessions.end(connection);
         }
-        let Ok((packet, head)) = Packet::decode(datagram) else { return };
+        let Ok((packet, head)) = Packet::decode(datagram) else {
+            self.metrics.count_refused(Refused::Unreadable.why());
+            return self.tell(place, Refused::Unreadable.why());
+        };
         let entry = match packet {
             Packet::First { message, .. } => self.sessions.begun.get(message),
             Packet::Data { connection, .. } => self.sessions.by_connection.get(&connection),
-            _ => return,
+            _ => return self.metrics.count_refused(Refused::Unreadable.why()),
         };
         if let Some(entry) = entry.map(Arc::clone) {
-            if let Some(input) = entry.came(place, datagram).await {
-                self.carriers.handle.send(Message::Input(input)).await;
+            match entry.came(place, datagram).await {
+                Ok(input) => {
+                    if let Some(input) = input {
+                        self.carriers.handle.send(Message::Input(input)).await;
+                    }
+                }
+                // Links double what they carry.
+                Err(Refused::Repeated) => {}
+                Err(refused) => self.tell(place, refused.why()),
             }
         } else if let Packet::First { token, message, number, .. } = packet {
             self.first(place, datagram, (head, number), (message, token)).await;
         } else if let Packet::Data { connection, .. } = packet {
+            self.metrics.count_refused(UNKNOWN);
             self.reset(place, datagram.len(), connection).await;
+        }
+    }
+
+    /// Says that a datagram was dropped, of one source now and then.
+    fn tell(&self, place: PeerPlace, why: &str) {
+        let address = place.address;
+        if let Some(suppressed) = self.noise.tell(address.ip(), Instant::now()) {
+            tracing::warn!(%address, why, suppressed, "dropped a datagram of no edge");
         }
     }
 
@@ -241,29 +265,20 @@ impl Door {
         (message, token): (&[u8; FIRST_MESSAGE_BYTES], Option<&[u8; TOKEN_BYTES]>),
     ) {
         let now = Instant::now();
-        let has_token = match self.tokens.admit(now, place.address, token) {
-            Admission::Look { has_token } => has_token,
+        let (admission, has_token) = self.tokens.admit(now, place.address, token);
+        match admission {
+            Admission::Look => {}
             Admission::Retry => return self.retry(now, place, message).await,
-            Admission::Drop => return self.metrics.count_limit(STRANGERS),
-        };
+            Admission::Drop => return self.too_many(now),
+        }
         let trust = self.carriers.trust.now();
         let Some(identity) = trust.identity() else { return };
-        // A token that is none is no part of the handshake that the edge means.
-        let Some(dialled) = Dialled::new(identity, message, token) else { return };
-        let (peer, key) = match identity.admit_x25519(&dialled.point) {
-            Ok((peer, key)) => (peer.to_owned(), key),
-            Err(why) => {
-                if let Some(suppressed) = self.refusals.tell(place.address.ip(), now) {
-                    let address = place.address;
-                    tracing::warn!(%address, why, suppressed, "refused a carrier over UDP");
-                }
-                return;
-            }
-        };
+        let known = self.read(identity, place, (message, token), now);
+        let Some((dialled, peer, key)) = known else { return };
         let (point, at_us) = (dialled.point, dialled.said.at_us);
-        match self.sessions.admit(point, at_us, has_token, now) {
+        match self.firsts.admit(point, at_us, has_token, now) {
             Fresh::Unknown => return self.retry(now, place, message).await,
-            Fresh::No => return,
+            Fresh::No => return self.metrics.count_refused(NOT_NEW),
             Fresh::Yes => {}
         }
         let Some(connection) = self.sessions.free_connection() else { return };
@@ -272,7 +287,11 @@ impl Door {
         let session = Session::new(dialled, *message, granted, place, has_token);
         let Some(mut session) = session else { return };
         let came = session.open_early(place, datagram, head, number);
-        let Some(Inside::Datagram(bytes)) = came.and_then(|came| came.inside) else { return };
+        let Ok(Came { inside: Some(Inside::Datagram(bytes)), .. }) = came else {
+            // A first message can be copied, what is sealed behind it not be made.
+            self.metrics.count_refused(came.err().map_or(NOTHING, Refused::why));
+            return self.tell(place, NOTHING);
+        };
         let kind = kind_of(&bytes).name;
         if !self.kinds.contains(&kind) {
             let why = "carriers of its kind are not taken";
@@ -282,7 +301,7 @@ impl Door {
             tracing::warn!(peer, "refused a carrier: too many are connected");
             return;
         };
-        self.sessions.accept(point, at_us, now);
+        self.firsts.accept(point, at_us, now);
         self.tokens.know(place.address);
         let over = watch::Sender::new(false);
         let carrier = CarrierId(self.next.fetch_add(1, Ordering::Relaxed));
@@ -306,7 +325,43 @@ impl Door {
         });
     }
 
+    /// A first message is not looked at.
+    fn too_many(&self, now: Instant) {
+        self.metrics.count_limit(STRANGERS);
+        if let Some(times) = self.dropped.note(now) {
+            tracing::warn!(limit = STRANGERS, times, "limit reached");
+        }
+    }
+
+    /// Who dials, by its first message; what is nobody's is counted and told.
+    fn read(
+        &self,
+        identity: &Identity,
+        place: PeerPlace,
+        (message, token): (&[u8; FIRST_MESSAGE_BYTES], Option<&[u8; TOKEN_BYTES]>),
+        now: Instant,
+    ) -> Option<(Dialled, String, PublicKey)> {
+        // A token that is none is no part of the handshake that the edge means.
+        let Some(dialled) = Dialled::new(identity, message, token) else {
+            self.metrics.count_refused(NOT_OURS);
+            self.tell(place, NOT_OURS);
+            return None;
+        };
+        match identity.admit_x25519(&dialled.point) {
+            Ok((peer, key)) => Some((dialled, peer.to_owned(), key)),
+            Err(why) => {
+                self.metrics.count_refused(STRANGER);
+                if let Some(suppressed) = self.refusals.tell(place.address.ip(), now) {
+                    let address = place.address;
+                    tracing::warn!(%address, why, suppressed, "refused a carrier over UDP");
+                }
+                None
+            }
+        }
+    }
+
     async fn retry(&self, now: Instant, place: PeerPlace, message: &[u8; FIRST_MESSAGE_BYTES]) {
+        self.metrics.count_refused(WITHOUT_TOKEN);
         let token = self.tokens.make(now, place.address);
         if let Some(beginning) = message.first_chunk() {
             self.socket.send(place, &Packet::Retry { beginning, token: &token }.head()).await;
@@ -331,36 +386,6 @@ impl Drop for Door {
 }
 
 impl Sessions {
-    /// Whether a first message was made just now, of this key and at this time of its own: it is
-    /// later than all before; or it has a token, and was not accepted with it before.
-    fn admit(&mut self, point: [u8; 32], at_us: u64, has_token: bool, now: Instant) -> Fresh {
-        let Some(accepted) = self.accepted.get_mut(&point) else {
-            return if has_token { Fresh::Yes } else { Fresh::Unknown };
-        };
-        while accepted.last.front().is_some_and(|(at, _)| now.duration_since(*at) > GOOD_FOR) {
-            accepted.last.pop_front();
-        }
-        let is_repeated = accepted.last.iter().any(|(_, before)| *before == at_us);
-        if at_us > accepted.latest_us {
-            Fresh::Yes
-        } else if is_repeated || accepted.last.len() >= MAX_ACCEPTED {
-            Fresh::No
-        } else if has_token {
-            Fresh::Yes
-        } else {
-            Fresh::Unknown
-        }
-    }
-
-    /// It is taken: not once more.
-    fn accept(&mut self, point: [u8; 32], at_us: u64, now: Instant) {
-        // bound: one for each key of the peer file.
-        let accepted = self.accepted.entry(point).or_default();
-        accepted.latest_us = accepted.latest_us.max(at_us);
-        accepted.last.push_back((now, at_us));
-        accepted.last.truncate(MAX_ACCEPTED);
-    }
-
     /// A name that no connection has.
     fn free_connection(&self) -> Option<Connection> {
         let random = ring::rand::SystemRandom::new();

@@ -6,6 +6,7 @@
 
 mod dial;
 mod door;
+mod firsts;
 mod noise;
 mod seal;
 mod session;

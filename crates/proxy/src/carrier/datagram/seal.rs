@@ -90,18 +90,54 @@ pub(super) struct Opened {
     pub(super) is_latest: bool,
 }
 
+/// Why a datagram is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// It is none of ours: of no type that there is, or cut off.
+    Unreadable,
+    /// It came before, or is too old to tell.
+    Repeated,
+    /// The other side did not seal it.
+    Forged,
+}
+
+impl Refused {
+    /// As metrics and the log have it.
+    pub(super) fn why(self) -> &'static str {
+        match self {
+            Self::Unreadable => "unreadable",
+            Self::Repeated => "repeated",
+            Self::Forged => "forged",
+        }
+    }
+}
+
 impl Opener {
     pub(super) fn new(key: [u8; KEY_BYTES]) -> Option<Self> {
         Some(Self { key: Key::new(key, 0)?, before: None, window: Window::default() })
     }
 
-    /// What a datagram holds behind `head` bytes, whose number ends with these bits. `None` for one
-    /// that came before, that the other side did not seal or that is too old to tell.
-    pub(super) fn open(&mut self, datagram: &[u8], head: usize, bits: u32) -> Option<Opened> {
+    /// What a datagram holds behind `head` bytes, whose number ends with these bits.
+    ///
+    /// # Errors
+    /// One that came before or is too old to tell, or that the other side did not seal.
+    pub(super) fn open(
+        &mut self,
+        datagram: &[u8],
+        head: usize,
+        bits: u32,
+    ) -> Result<Opened, Refused> {
         let number = self.window.number(bits);
         if self.window.is_read(number) {
-            return None;
+            return Err(Refused::Repeated);
         }
+        let opened = self.opened(datagram, head, number).ok_or(Refused::Forged)?;
+        let is_latest = self.window.note(number);
+        Ok(Opened { datagram: opened.into(), is_latest })
+    }
+
+    /// What it holds, and from then on the key of its epoch; `None` with no key of ours.
+    fn opened(&mut self, datagram: &[u8], head: usize, number: u64) -> Option<Vec<u8>> {
         let (aad, sealed) = datagram.split_at_checked(head)?;
         let (epoch, mut next) = (epoch(number), None);
         let key = match epoch.checked_sub(self.key.epoch) {
@@ -117,8 +153,7 @@ impl Opener {
         if let Some(next) = next {
             self.before = Some(std::mem::replace(&mut self.key, next));
         }
-        let is_latest = self.window.note(number);
-        Some(Opened { datagram: plain.into(), is_latest })
+        Some(plain)
     }
 }
 
@@ -147,13 +182,16 @@ mod tests {
         for at in 0..sealed.len() {
             let mut forged = sealed.clone();
             forged[at] ^= 1;
-            assert!(opener.open(&forged, 4, bits).is_none(), "{at}");
+            assert_eq!(opener.open(&forged, 4, bits).err(), Some(Refused::Forged), "{at}");
         }
-        assert!(opener.open(&sealed, 4, bits + 1).is_none());
-        assert!(opener.open(&sealed[..10], 4, bits).is_none());
+        assert!(opener.open(&sealed, 4, bits + 1).is_err());
+        for cut in 0..sealed.len() {
+            assert_eq!(opener.open(&sealed[..cut], 4, bits).err(), Some(Refused::Forged), "{cut}");
+        }
         let opened = opener.open(&sealed, 4, bits).unwrap();
         assert_eq!(&opened.datagram[..], b"a message");
-        assert!(opened.is_latest && opener.open(&sealed, 4, bits).is_none());
+        assert!(opened.is_latest);
+        assert_eq!(opener.open(&sealed, 4, bits).err(), Some(Refused::Repeated));
     }
 
     #[test]
@@ -168,8 +206,8 @@ mod tests {
         assert_eq!(sealer.key.epoch, 1);
         all.swap(1, 2);
         for (bits, sealed) in &all {
-            assert!(opener.open(sealed, 0, *bits).is_some(), "{bits}");
+            assert!(opener.open(sealed, 0, *bits).is_ok(), "{bits}");
         }
-        assert!(all.iter().all(|(bits, sealed)| opener.open(sealed, 0, *bits).is_none()));
+        assert!(all.iter().all(|(bits, sealed)| opener.open(sealed, 0, *bits).is_err()));
     }
 }

@@ -5,7 +5,7 @@ use proto::sealed::{
 };
 
 use super::noise::Dialled;
-use super::seal::{Opened, Opener, Sealer};
+use super::seal::{Opened, Opener, Refused, Sealer};
 use crate::carrier::udp::PeerPlace;
 
 /// So many times what came from an address may be sent there, before it is known that who sends
@@ -52,26 +52,28 @@ impl Session {
         Some(Self { first, answer, early, opener, sealer, place, budget, other: None })
     }
 
-    /// Opens what the edge sent before it had the answer.
+    /// Opens what the edge sent before it had the answer. Errors: as of [`Opener::open`].
     pub(super) fn open_early(
         &mut self,
         place: PeerPlace,
         datagram: &[u8],
         head: usize,
         number: u32,
-    ) -> Option<Came> {
-        let opened = self.early.as_mut()?.open(datagram, head, number)?;
+    ) -> Result<Came, Refused> {
+        // Once it has the answer, what it sent before is late.
+        let early = self.early.as_mut().ok_or(Refused::Repeated)?;
+        let opened = early.open(datagram, head, number)?;
         self.came(place, datagram.len(), opened)
     }
 
-    /// Opens what it sent since. `drawn` is at random.
+    /// Opens what it sent since. `drawn` is at random. Errors: as of [`Opener::open`].
     pub(super) fn open(
         &mut self,
         place: PeerPlace,
         datagram: &[u8],
         (head, number): (usize, u32),
         drawn: [u8; 8],
-    ) -> Option<Came> {
+    ) -> Result<Came, Refused> {
         let opened = self.opener.open(datagram, head, number)?;
         let is_latest = opened.is_latest;
         if self.early.take().is_some() && place == self.place {
@@ -88,17 +90,17 @@ impl Session {
             let challenge = self.seal_for(&Inside::Challenge(word).encode());
             came.answer = challenge.filter(|challenge| challenge.len() <= 3 * datagram.len());
         }
-        Some(came)
+        Ok(came)
     }
 
-    fn came(&mut self, place: PeerPlace, bytes: usize, opened: Opened) -> Option<Came> {
+    fn came(&mut self, place: PeerPlace, bytes: usize, opened: Opened) -> Result<Came, Refused> {
         if place == self.place
             && let Some(budget) = &mut self.budget
         {
             *budget += bytes * AMPLIFICATION;
         }
         let mut came = Came::default();
-        match Inside::decode(opened.datagram).ok()? {
+        match Inside::decode(opened.datagram).map_err(|_| Refused::Unreadable)? {
             Inside::Challenge(word) => {
                 came.answer = self.seal_for(&Inside::Response(word).encode());
             }
@@ -109,7 +111,7 @@ impl Session {
             }
             inside => came.inside = Some(inside),
         }
-        Some(came)
+        Ok(came)
     }
 
     /// Where the edge is.

@@ -7,7 +7,8 @@ use proto::sealed::{Granted, Inside, Packet, RESET_BYTES};
 
 use super::dial::{Came, Line};
 use super::noise::{Dialled, Resets};
-use super::session::Session;
+use super::seal::Refused;
+use super::session::{self, Session};
 use crate::carrier::udp::PeerPlace;
 use crate::keys::testing::Pair;
 
@@ -24,7 +25,7 @@ impl Pair {
         assert_eq!(self.gateway.admit_x25519(&dialled.point).unwrap().0, "edge");
         let granted = Granted { connection: [1, 2, 3, 4], reset: [5; RESET_BYTES] };
         let mut session = Session::new(dialled, *message, granted, place(1), is_there)?;
-        let came = session.open_early(place(1), datagram, head, number)?;
+        let came = session.open_early(place(1), datagram, head, number).ok()?;
         let Some(Inside::Datagram(bytes)) = came.inside else { return None };
         Some((session, bytes))
     }
@@ -35,13 +36,21 @@ fn place(port: u16) -> PeerPlace {
 }
 
 /// What a datagram from somewhere comes to.
-fn came(session: &mut Session, from: PeerPlace, datagram: &[u8]) -> Option<super::session::Came> {
-    let (packet, head) = Packet::decode(datagram).ok()?;
+fn opened(
+    session: &mut Session,
+    from: PeerPlace,
+    datagram: &[u8],
+) -> Result<session::Came, Refused> {
+    let (packet, head) = Packet::decode(datagram).map_err(|_| Refused::Unreadable)?;
     match packet {
         Packet::First { number, .. } => session.open_early(from, datagram, head, number),
         Packet::Data { number, .. } => session.open(from, datagram, (head, number), [8; 8]),
-        _ => None,
+        _ => Err(Refused::Unreadable),
     }
+}
+
+fn came(session: &mut Session, from: PeerPlace, datagram: &[u8]) -> Option<session::Came> {
+    opened(session, from, datagram).ok()
 }
 
 /// What is in it for the carrier.
@@ -198,4 +207,45 @@ fn a_gateway_that_has_forgotten_says_so_and_nobody_else_can() {
     // The same in the next process, for the key is the same; and no other for another.
     assert_eq!(token, Resets::new(&keys.gateway).unwrap().token([1, 2, 3, 4]));
     assert_ne!(token, Resets::new(&keys.gateway).unwrap().token([1, 2, 3, 5]));
+}
+
+/// What is of another session, of another edge or of none: it is told apart why it is not read, and
+/// what is read next is what it would have been.
+#[test]
+fn what_is_of_another_cut_off_or_played_back_is_not_read_and_counts_as_what_it_is() {
+    let keys = Pair::new("others-session");
+    let (mut line, mut other) = (keys.line(), keys.line());
+    let first = line.seal(b"first").unwrap();
+    let (mut session, _) = keys.session(&first, true).unwrap();
+    let answer = session.seal(b"answer").unwrap().1;
+    assert_ne!(line.came(&keys.edge, &answer), Came::Nothing);
+    // Another carrier of the same edge, whose connection the gateway names by the same number.
+    let others_first = other.seal(b"other").unwrap();
+    let (mut others, _) = keys.session(&others_first, true).unwrap();
+    assert_ne!(other.came(&keys.edge, &others.seal(b"answer").unwrap().1), Came::Nothing);
+    let theirs: Vec<_> = (1..=50_u8).map(|at| other.seal(&[at; 40]).unwrap()).collect();
+    let ours: Vec<_> = (1..=50_u8).map(|at| line.seal(&[at; 40]).unwrap()).collect();
+    let (spoofed, there) = (place(9), place(1));
+    for (theirs, ours) in theirs.iter().zip(&ours) {
+        assert_eq!(opened(&mut session, spoofed, theirs).err(), Some(Refused::Forged));
+        for cut in 0..ours.len() {
+            let came = opened(&mut session, spoofed, &ours[..cut]).err();
+            assert!(matches!(came, Some(Refused::Forged | Refused::Unreadable)), "{cut}: {came:?}");
+        }
+        assert_eq!(read(&mut session, there, ours).unwrap().len(), 40);
+        for from in [spoofed, there] {
+            assert_eq!(opened(&mut session, from, ours).err(), Some(Refused::Repeated));
+        }
+    }
+    assert_eq!(opened(&mut session, spoofed, &first).err(), Some(Refused::Repeated));
+    // Nor is anything sent elsewhere for any of it.
+    assert_eq!(session.place(), there);
+    // The same the other way.
+    let theirs = others.seal(b"reply").unwrap().1;
+    let reply = session.seal(b"reply").unwrap().1;
+    assert_eq!(line.came(&keys.edge, &theirs), Came::Nothing);
+    for cut in 0..reply.len() {
+        assert_eq!(line.came(&keys.edge, &reply[..cut]), Came::Nothing, "{cut}");
+    }
+    assert_eq!(line.came(&keys.edge, &reply), Came::Datagram(Bytes::from_static(b"reply")));
 }

@@ -25,9 +25,11 @@ use super::wire::{FromDoor, Over, Wire};
 use super::{FIRST_ROUND_TRIP, KIND, endpoint_config, transport};
 use crate::actor::{Message, Queue};
 use crate::carrier::Carriers;
+use crate::carrier::looks::{Admission, Looks};
 use crate::carrier::udp::{Datagram, PeerPlace, Socket};
 use crate::keys::PublicKey;
 use crate::metrics::Metrics;
+use crate::rarely::Rarely;
 use crate::refusals::Refusals;
 use crate::seats::{Doing, Seat, Seats, Source};
 use crate::tls;
@@ -36,15 +38,23 @@ use crate::trust::Trust;
 /// Strangers at once, of which so many may not have shown that they receive at their address.
 const MAX_STRANGERS: usize = 64;
 const MAX_UNPROVEN: usize = 16;
+/// Handshakes that are looked at in a second: each costs several times what one over burst does.
+const MAX_LOOKS: u32 = 128;
 /// Datagrams that wait for a connection's task; one more is as good as lost.
 const MAX_WAITING: usize = 1024;
 /// How metrics call the bound on strangers.
 const STRANGERS: &str = "first flights over QUIC";
+/// What came to the port and is not read, as metrics call it: what the transport can make nothing
+/// of; what it answers without a connection, such as that it knows none; handshakes whose beginning
+/// is answered with a token.
+const UNREADABLE: &str = "unreadable";
+const UNKNOWN: &str = "unknown connection";
+const WITHOUT_TOKEN: &str = "without a token";
 
 /// What a connection's task says to the door.
 enum FromTask {
-    /// It is no stranger any more, or never will be anything else.
-    Known,
+    /// It is no stranger any more, or never will be anything else; where it is, if it is a peer.
+    Known(Option<SocketAddr>),
     /// It is over.
     Ended(ConnectionHandle),
 }
@@ -58,6 +68,8 @@ pub(crate) struct Door {
     strangers: Arc<Seats<Source>>,
     /// How many there are.
     strange: usize,
+    looks: Looks,
+    dropped: Rarely,
     tasks: BTreeMap<ConnectionHandle, Task>,
     said: (mpsc::UnboundedSender<FromTask>, mpsc::UnboundedReceiver<FromTask>),
 }
@@ -102,15 +114,30 @@ impl Door {
         // bound: two for each connection that there was, of which there are so many.
         let said = mpsc::unbounded_channel();
         let (strangers, strange, tasks) = (Seats::new(MAX_STRANGERS), 0, BTreeMap::new());
+        let (looks, dropped) = (Looks::new(Instant::now(), MAX_LOOKS), Rarely::default());
         let shared = Shared { carriers, known, next, refusals, metrics };
-        Ok(Self { shared, socket, endpoint, token_key, strangers, strange, tasks, said })
+        Ok(Self {
+            shared,
+            socket,
+            endpoint,
+            token_key,
+            strangers,
+            strange,
+            looks,
+            dropped,
+            tasks,
+            said,
+        })
     }
 
     /// A datagram came to the port that is one of QUIC.
     pub(crate) async fn came(&mut self, datagram: Datagram) {
         while let Ok(said) = self.said.1.try_recv() {
             match said {
-                FromTask::Known => self.strange = self.strange.saturating_sub(1),
+                FromTask::Known(peer) => {
+                    self.strange = self.strange.saturating_sub(1);
+                    peer.into_iter().for_each(|address| self.looks.know(address));
+                }
                 FromTask::Ended(handle) => {
                     // Another may have its number already.
                     if self.tasks.get(&handle).is_some_and(|task| task.events.is_closed()) {
@@ -128,8 +155,9 @@ impl Door {
             endpoint.handle(now, place.address, place.to, ecn, data, &mut answer)
         };
         match event {
-            None => {}
+            None => self.shared.metrics.count_refused(UNREADABLE),
             Some(DatagramEvent::Response(transmit)) => {
+                self.shared.metrics.count_refused(UNKNOWN);
                 self.socket.send(place, &answer[..transmit.size]).await;
             }
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
@@ -149,20 +177,22 @@ impl Door {
 
     /// Somebody begins a connection.
     async fn begins(&mut self, now: Instant, place: PeerPlace, incoming: Incoming) {
-        let mut answer = Vec::new();
-        if !incoming.remote_address_validated() && self.strange >= MAX_UNPROVEN {
-            let transmit = {
+        let is_there = incoming.remote_address_validated();
+        let is_full = !is_there && self.strange >= MAX_UNPROVEN;
+        let admission = match is_full {
+            true => Admission::Retry,
+            false => self.looks.admit(now, place.address, is_there),
+        };
+        match admission {
+            Admission::Look => {}
+            Admission::Retry => return self.retry(place, incoming).await,
+            Admission::Drop => {
+                self.too_many(now);
                 let mut endpoint = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner);
-                match endpoint.retry(incoming, &mut answer) {
-                    Ok(transmit) => transmit,
-                    Err(error) => {
-                        endpoint.ignore(error.into_incoming());
-                        return;
-                    }
-                }
-            };
-            return self.socket.send(place, &answer[..transmit.size]).await;
+                return endpoint.ignore(incoming);
+            }
         }
+        let mut answer = Vec::new();
         let trust = self.shared.carriers.trust.now();
         let seen = Arc::new(Seen::default());
         let server = server_config(&trust, &self.token_key).map(|mut server| {
@@ -179,7 +209,7 @@ impl Door {
             return endpoint.ignore(incoming);
         };
         if dropped {
-            self.shared.metrics.count_limit(STRANGERS);
+            self.too_many(now);
         }
         let accepted = {
             let mut endpoint = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner);
@@ -207,8 +237,10 @@ impl Door {
         tokio::spawn(async move {
             let mut wire = wire;
             let met = shared.meet(&mut wire, place.address, seat).await;
+            // What is sent with 0-RTT can be played back, from anywhere.
+            let is_there = met.is_some() && wire.line.is_connected();
             // The door may have gone.
-            let _ = said.send(FromTask::Known);
+            let _ = said.send(FromTask::Known(is_there.then_some(place.address)));
             if let Some((peer, key)) = met {
                 wire.line.admit();
                 shared.serve(&mut wire, place.address, peer, key).await;
@@ -219,6 +251,31 @@ impl Door {
             wire.forget().await;
             let _ = said.send(FromTask::Ended(handle));
         });
+    }
+
+    /// A stranger is not looked at, or another gets its place.
+    fn too_many(&self, now: Instant) {
+        self.shared.metrics.count_limit(STRANGERS);
+        if let Some(times) = self.dropped.note(now) {
+            tracing::warn!(limit = STRANGERS, times, "limit reached");
+        }
+    }
+
+    /// Somebody is to show that it receives at its address.
+    async fn retry(&self, place: PeerPlace, incoming: Incoming) {
+        self.shared.metrics.count_refused(WITHOUT_TOKEN);
+        let mut answer = Vec::new();
+        let transmit = {
+            let mut endpoint = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner);
+            match endpoint.retry(incoming, &mut answer) {
+                Ok(transmit) => transmit,
+                Err(error) => {
+                    endpoint.ignore(error.into_incoming());
+                    return;
+                }
+            }
+        };
+        self.socket.send(place, &answer[..transmit.size]).await;
     }
 }
 
