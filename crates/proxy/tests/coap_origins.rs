@@ -68,6 +68,7 @@ impl Resources {
             (Code::GET, "large") => {
                 content.with_uint(option::CONTENT_FORMAT, 42).with_payload(text_like(100_000, 3))
             }
+            (Code::GET, "long") => content.with_payload(text_like(3 << 20, 9)),
             (Code::GET, "strange") => {
                 content.with_uint(option::CONTENT_FORMAT, 65_000).with_payload("x")
             }
@@ -241,6 +242,13 @@ async fn large_bodies_go_both_ways() {
     let (edge, _gateway) = through_a_pair(&server).await;
     let large = get(edge.address, &server.url("/large"), "").await;
     assert_eq!((large.status, large.body), (200, text_like(100_000, 3)));
+    // How long it is nobody says before it is there.
+    let long = get(edge.address, &server.url("/long"), "").await;
+    assert_eq!((long.status, long.body), (200, text_like(3 << 20, 9)));
+    assert!(!long.has("content-length"), "{}", long.head);
+    let head = send(edge.address, "HEAD", &server.url("/long"), "", b"").await;
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    assert!(!head.has("content-length"), "{}", head.head);
     let body = text_like(50_000, 5);
     let binary = "Content-Type: application/octet-stream\r\n";
     let made = send(edge.address, "PUT", &server.url("/up"), binary, &body).await;

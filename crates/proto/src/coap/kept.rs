@@ -42,6 +42,11 @@ impl<P: Copy + Ord, V: Held> Kept<P, V> {
         Self { bounds, entries: BTreeMap::new(), by_use: BTreeSet::new(), bytes: 0 }
     }
 
+    /// How much is kept.
+    pub(super) fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
     /// Bytes of all that is kept.
     pub(super) fn bytes(&self) -> usize {
         self.bytes

@@ -167,6 +167,16 @@ impl Cache {
         }
     }
 
+    /// What one answer may take, with its key: nothing where nothing is kept.
+    pub(super) fn most_of_one(&self) -> usize {
+        self.most_bytes / MAX_PART
+    }
+
+    /// An answer of which all is not here yet takes the place of what is kept.
+    pub(super) fn outdate(&mut self, key: &Key) {
+        self.remove(key);
+    }
+
     /// A resource may be another by now.
     pub(super) fn forget(&mut self, key: &Key) {
         let first = Key { format: None, ..key.clone() };
@@ -180,7 +190,7 @@ impl Cache {
     fn put(&mut self, key: Key, until: Instant, content: &Content) {
         self.remove(&key);
         let bytes = content.payload.len() + key.len() + ENTRY_BYTES;
-        if bytes > self.most_bytes / MAX_PART {
+        if bytes > self.most_of_one() {
             return;
         }
         while self.bytes + bytes > self.most_bytes {

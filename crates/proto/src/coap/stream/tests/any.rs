@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::coap::machine::{Flow, Of};
 
 /// One input: what, with which number, and bytes for it.
 type Step = (u8, u8, Vec<u8>);
@@ -35,6 +36,12 @@ fn run(steps: &[Step], framing: Framing) -> Result<(), TestCaseError> {
                 let message = content(*with, all[usize::from(with % 5)], bytes);
                 Input::Bytes(wire::encode(framing, token, &message, u64::MAX).unwrap())
             }
+            2 if !is_closed && with & 0x10 != 0 => {
+                open.insert(number);
+                let content = content(*with, Code(1 + with % 7), bytes);
+                let (has_more, room_bytes) = (with & 8 != 0, bytes.len());
+                Input::Open { request: number, content, has_more, room_bytes }
+            }
             2 if !is_closed => {
                 open.insert(number);
                 let content = content(*with, Code(1 + with % 7), bytes);
@@ -47,6 +54,13 @@ fn run(steps: &[Step], framing: Framing) -> Result<(), TestCaseError> {
                 Input::Cancel { request: number }
             }
             6 if !is_closed && open.insert(number) => Input::Ping { request: number },
+            _ if with & 0x40 == 0 => {
+                let (of, bytes) = (Of::Request(number | 0x10), bytes.clone().into());
+                Input::Flow(match with & 1 {
+                    0 => Flow::Part { of, bytes, is_last: with & 2 != 0 },
+                    _ => Flow::Room { of, bytes: bytes.len() },
+                })
+            }
             _ => Input::Wake,
         };
         end.handle_input(now, input);
@@ -59,6 +73,12 @@ fn run(steps: &[Step], framing: Framing) -> Result<(), TestCaseError> {
                 | Output::Alive { request }
                 | Output::Suppressed { request } => prop_assert!(open.remove(&request)),
                 Output::Response { request, .. } => prop_assert!(open.contains(&request)),
+                Output::Flow(Flow::Part { of: Of::Request(request), is_last, .. }) => {
+                    prop_assert!(open.contains(&request));
+                    if is_last {
+                        open.remove(&request);
+                    }
+                }
                 Output::Closed(_) => {
                     is_closed = true;
                     open.clear();

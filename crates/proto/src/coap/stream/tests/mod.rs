@@ -4,6 +4,7 @@
 
 mod any;
 mod bodies;
+mod flowing;
 mod observe;
 mod signals;
 

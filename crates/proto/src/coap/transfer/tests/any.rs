@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::coap::machine::{Flow, Of};
 use crate::coap::{Code, Content, option};
 
 /// One input: what, with which number, and bytes for it.
@@ -39,6 +40,13 @@ fn run(steps: &[Step], is_challenging: bool, quick: u8) -> Result<(), TestCaseEr
                 }
                 Input::Datagram { peer, bytes: bytes_back.into(), is_group: false }
             }
+            2 if with & 0x10 != 0 => {
+                open.insert(number);
+                content.code = Code(1 + with % 7);
+                let (has_more, room_bytes) = (with & 8 != 0, size);
+                let (request, is_confirmable) = (number, observes);
+                Input::Open { request, peer, content, is_confirmable, has_more, room_bytes }
+            }
             2 => {
                 open.insert(number);
                 content.code = Code(1 + with % 7);
@@ -54,6 +62,15 @@ fn run(steps: &[Step], is_challenging: bool, quick: u8) -> Result<(), TestCaseEr
                 open.insert(number);
                 Input::Ping { request: number, peer }
             }
+            _ if with & 0x40 == 0 => {
+                let (bytes, is_last) = (bytes.clone().into(), observes);
+                // Requests of the first half are no open ones.
+                let of = Of::Request(number | 0x10);
+                Input::Flow(match with & 1 {
+                    0 => Flow::Part { of, bytes, is_last },
+                    _ => Flow::Room { of, bytes: size },
+                })
+            }
             _ => Input::Wake,
         };
         ends.handle_input(now, input);
@@ -65,6 +82,12 @@ fn run(steps: &[Step], is_challenging: bool, quick: u8) -> Result<(), TestCaseEr
                 | Output::Alive { request }
                 | Output::Suppressed { request } => prop_assert!(open.remove(&request)),
                 Output::Response { request, .. } => prop_assert!(open.contains(&request)),
+                Output::Flow(Flow::Part { of: Of::Request(request), is_last, .. }) => {
+                    prop_assert!(open.contains(&request));
+                    if is_last {
+                        open.remove(&request);
+                    }
+                }
                 _ => {}
             }
         }

@@ -1,6 +1,9 @@
 mod any;
+mod flowing;
 mod guarded;
+mod incoming;
 mod q_block;
+mod served;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
