@@ -66,7 +66,8 @@ const MAX_OPEN: usize = 128;
 const MAX_STRANGERS: usize = 16;
 /// Bytes of the bodies of these: as many as the pair's bodies may take by default, four times.
 const MAX_HELD_BYTES: usize = 32 << 20;
-/// Bytes of a request that is not here as a whole: its beginning, and what its origin has not taken.
+/// Bytes of a request that is not here as a whole: its beginning, and what its origin has not
+/// taken.
 const MAX_OPENED_BYTES: u64 = 2 * MAX_WHOLE_BYTES as u64;
 /// What is longer is answered before its end is here, and goes on as the client asks for it.
 const MAX_FIRST_BYTES: usize = 64 << 10;

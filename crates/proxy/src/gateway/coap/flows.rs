@@ -230,13 +230,13 @@ async fn give(
     exchange: u64,
     way: &Way,
     mut body: AnyBody,
-    told: &mut mpsc::UnboundedReceiver<usize>,
+    grown: &mut mpsc::UnboundedReceiver<usize>,
 ) {
     let of = Of::Exchange(exchange);
     let (mut room, mut left) = (0, Bytes::new());
     loop {
         let frame = tokio::select! {
-            more = told.recv() => match more {
+            more = grown.recv() => match more {
                 Some(bytes) => {
                     room += bytes;
                     continue;
