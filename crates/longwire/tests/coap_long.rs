@@ -203,7 +203,9 @@ fn a_long_answer_passes_a_gateway_and_its_client() {
     let path = scratch.0.join("body");
     let into = path.to_str().unwrap();
     let schemes = ["coap", "coap+tcp"];
-    schemes.map(|scheme| fetch(&format!("{scheme}://{place}/short"), into));
+    for scheme in schemes {
+        fetch(&format!("{scheme}://{place}/short"), into);
+    }
     let before = gateway.most_kib();
     for scheme in schemes {
         let most = fetch(&format!("{scheme}://{place}/long"), into);
@@ -232,9 +234,13 @@ fn a_long_file_passes_a_client_and_its_gateway() {
         assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{bytes} good"), "{scheme}");
     };
     let schemes = ["coap", "coap+tcp"];
-    schemes.map(|scheme| put(scheme, SHORT_BYTES));
+    for scheme in schemes {
+        put(scheme, SHORT_BYTES);
+    }
     let before = gateway.most_kib();
-    schemes.map(|scheme| put(scheme, BODY_BYTES));
+    for scheme in schemes {
+        put(scheme, BODY_BYTES);
+    }
     assert_level(&[(&gateway, before)]);
 }
 

@@ -104,7 +104,7 @@ struct Answered {
 enum Answer {
     Whole(Content),
     /// Its first part; and what is gathered of it to be kept.
-    Begun(Answered, Option<Gathering>),
+    Begun(Box<Answered>, Option<Gathering>),
 }
 
 impl Coap {
@@ -146,7 +146,7 @@ impl Coap {
         match self.exchange(&head, &uri, (content, &mut upload), whom).await? {
             Answer::Whole(content) => self.respond(&head.method, content),
             Answer::Begun(answered, gathering) => {
-                self.begin(&head.method, answered, gathering, place)
+                self.begin(&head.method, *answered, gathering, place)
             }
         }
     }
@@ -175,7 +175,7 @@ impl Coap {
         }
         if !answered.is_last {
             let gathering = is_safe.then(|| self.gather(key, usage, &answered.content)).flatten();
-            return Ok(Answer::Begun(answered, gathering));
+            return Ok(Answer::Begun(Box::new(answered), gathering));
         }
         let answer = answered.content;
         if !is_safe {
