@@ -40,7 +40,11 @@ bench: ## measurements that want an idle machine and minutes: each program of be
 .PHONY: interop
 interop: ## against clients and servers of others, one folder of interop/ each
 	@scripts/setup python3:python3-venv curl:curl mvn:maven javac:default-jdk-headless \
-		/usr/sbin/nginx:nginx /usr/sbin/squid:squid /usr/sbin/haproxy:haproxy
+		/usr/sbin/nginx:nginx /usr/sbin/squid:squid /usr/sbin/haproxy:haproxy \
+		go:golang openssl:openssl nsenter:util-linux ip:iproute2 tshark:tshark \
+		/usr/sbin/mosquitto:mosquitto mosquitto_pub:mosquitto-clients \
+		coap-client-openssl:libcoap3-bin /usr/sbin/bearerbox:kannel \
+		wbxml2xml:libwbxml2-utils valgrind:valgrind
 	interop/run
 
 .PHONY: faults

@@ -128,7 +128,8 @@ sender wants a PUBACK and the listener `acknowledges`; older numbers of a sender
 ## Payloads
 
 `wsnt:Message` holds one element: XML is that element, without its prolog; text (by its form or its type) stands in `lw:Text`, the rest in base64 in `lw:Binary`, both with `contentType`. These, and the `Content` of the mediator of IST-150, are unwrapped on the way back. Values of AMQP 1.0
-that are neither text nor binary are deterministic CBOR. What has no type can be given one by topic (`[[rule]] content_type`).
+that are neither text nor binary are deterministic CBOR. What has no type can be given one by topic (`[[rule]] content_type`). A payload may leave in another form than
+it came in, JSON as CBOR and XML as EXI or CBOR and back, by topic and receiver ([`[[form]]`](broker.md#payload-forms)).
 
 ## Properties
 

@@ -260,7 +260,7 @@ TABLE = [
      "<get_tModelDetail><tModelKey>uddi:unit.example:colour</tModelKey></get_tModelDetail>", "ok", None, None),
     ("the token given back", "security", f"<discard_authToken>{AUTH}</discard_authToken>", "ok", None, None),
     ("and used once more", "publish",
-     f"<delete_business>{AUTH}<businessKey>@business@</businessKey></delete_business>", "10120", None, None),
+     f"<delete_business>{AUTH}<businessKey>@business@</businessKey></delete_business>", "10120", "10110", None),
 ]
 
 

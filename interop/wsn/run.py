@@ -326,10 +326,14 @@ def of_cxf(url, schemas):
 def certificate(name):
     """Certificate and key of this machine, which vouches for itself."""
     files = [str(WORK / f"{name}.{end}") for end in ("pem", "key")]
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+    # The system's own file would make it an authority's, which no server may have.
+    settings = WORK / "certificate.cnf"
+    settings.write_text("[req]\ndistinguished_name = name\nx509_extensions = server\n[name]\n"
+                        "[server]\nbasicConstraints = critical,CA:FALSE\n"
+                        "subjectAltName = IP:127.0.0.1\n")
+    subprocess.run(["openssl", "req", "-x509", "-config", settings, "-newkey", "ec", "-pkeyopt",
                     "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj", f"/CN={name}",
-                    "-addext", "subjectAltName=IP:127.0.0.1", "-out", files[0], "-keyout",
-                    files[1]], check=True, capture_output=True)
+                    "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
     return files
 
 

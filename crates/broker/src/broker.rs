@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use record::publication::Publication as Facts;
 
 use crate::adapter::Adapter;
 use crate::amqp::{self, Amqp};
 use crate::amqp091::{self, Amqp091, BRIDGE_CONNECTION};
 use crate::change::Change;
-use crate::core::Core;
+use crate::core::{self, Core};
 use crate::event::Event;
+use crate::explain::Query;
 use crate::http::{Asked, Posted};
 use crate::ids::{ConnectionId, Protocol, SessionId, Ticket};
 use crate::mqtt::{self, Mqtt};
@@ -182,6 +184,13 @@ impl Broker {
         &self.core
     }
 
+    /// What became of publications that somebody asks for, as far as that is remembered
+    /// ([`Settings::explain`]), in the order in which they came.
+    #[must_use]
+    pub fn explain(&self, query: &Query) -> Vec<Facts> {
+        core::explain(&self.core, query)
+    }
+
     /// How its bridges are.
     #[must_use]
     pub fn bridges(&self) -> Vec<mqtt::BridgeStatus> {
@@ -196,6 +205,7 @@ impl Broker {
     /// Takes an input at a time that never goes back.
     pub fn handle_input(&mut self, now: Duration, input: Input) {
         self.outputs.set_now(now);
+        core::set_now(&mut self.core, now);
         self.dispatch(now, input);
         self.settle(now);
     }

@@ -30,7 +30,9 @@ mod change;
 mod coded;
 mod core;
 mod event;
+mod explain;
 mod filter;
+mod forms;
 mod http;
 mod ids;
 mod index;
@@ -60,9 +62,11 @@ pub use broker::{Broker, Input};
 pub use change::Change;
 pub use core::{Accepted, Core, Delivery, Next, Opened, Opening, Outstanding, Sizes};
 pub use event::{Counts, Drop, Event};
+pub use explain::{Query as ExplainQuery, Settings as ExplainSettings};
 pub use filter::{
     MAX_LEVELS, MAX_TOPIC_BYTES, check_filter, check_name, covers, matches, overlap, shared,
 };
+pub use forms::FormRule;
 pub use http::{Answer, Asked, Post, Posted};
 pub use ids::{ClientKey, ConnectionId, Principal, Protocol, SessionId, Ticket};
 pub use mqtt::{Bridge, BridgeStatus, Route as BridgeRoute, Settings as MqttSettings, is_node};
@@ -74,7 +78,7 @@ pub use mqttudp::{
     Verification as MqttUdpVerification,
 };
 pub use outputs::{Context, Login, Output, Outputs};
-pub use publication::{DEFAULT_PRIORITY, Details, Form, Grade, MAX_HOPS, Publication};
+pub use publication::{DEFAULT_PRIORITY, Details, Form, Grade, MAX_HOPS, PayloadForm, Publication};
 pub use refusal::Refusal;
 pub use rules::{Rule, Rules};
 pub use session::{RetainHandling, Subscription, Will};

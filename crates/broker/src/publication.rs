@@ -11,6 +11,11 @@ use crate::ids::{Principal, Protocol, SessionId};
 /// Priority of a message that says none (AMQP 1.0 Part 3 §3.2.1, JMS).
 pub const DEFAULT_PRIORITY: u8 = 4;
 
+/// The property with the media type that a document has as its publisher writes it, where it goes
+/// in another form and the type says more than which: `application/geo+json` of what goes as
+/// `application/cbor`.
+pub(crate) const MEDIA_TYPE: &str = "lw-media-type";
+
 /// How often a message may arrive: the quality of service of MQTT, and what settlement,
 /// acknowledgement and redelivery of the others come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +60,44 @@ pub enum Form {
     Xml,
 }
 
+/// A form that a payload can be put into before it leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PayloadForm {
+    /// JSON (RFC 8259).
+    Json,
+    /// CBOR (RFC 8949): of XML by the mapping of `docs/formats/cbor-xml.md`.
+    Cbor,
+    /// XML.
+    Xml,
+    /// EXI 1.0.
+    Exi,
+    /// As it came, whatever rules behind this one say.
+    Identity,
+}
+
+impl PayloadForm {
+    /// Every one, with its name.
+    pub const NAMES: [(Self, &'static str); 5] = [
+        (Self::Json, "json"),
+        (Self::Cbor, "cbor"),
+        (Self::Xml, "xml"),
+        (Self::Exi, "exi"),
+        (Self::Identity, "identity"),
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(form, _)| *form == self).map_or("", |(_, name)| name)
+    }
+
+    /// The one that has a name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(_, known)| *known == name).map(|(form, _)| *form)
+    }
+}
+
 /// A message that is published. Whoever receives it shares one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Publication {
@@ -82,6 +125,10 @@ pub struct Publication {
     pub principal: Principal,
     /// What few messages have.
     pub details: Option<Box<Details>>,
+    /// What becomes of it is remembered.
+    pub(crate) is_followed: bool,
+    /// The form that its payload was put into here; `None`: it is what came.
+    pub(crate) coded: Option<PayloadForm>,
 }
 
 /// What a message says of itself besides; all of it is optional.
@@ -104,6 +151,7 @@ pub struct Details {
     /// Nodes that it has passed, at most [`MAX_HOPS`].
     pub via: Vec<String>,
     /// The message as it came, for consumers of the same protocol; of what form is the protocol's.
+    /// Where the payload is in another form now, what it says of the payload does not hold.
     pub original: Option<Bytes>,
 }
 
@@ -127,6 +175,8 @@ impl Publication {
             publisher: None,
             principal: Principal::UNSAID,
             details: None,
+            is_followed: false,
+            coded: None,
         }
     }
 

@@ -65,6 +65,11 @@ pub(crate) struct Passages {
 }
 
 impl Rules {
+    /// The rule of a topic.
+    pub(crate) fn of(&self, topic: &str) -> Option<&Rule> {
+        self.rules.iter().find(|rule| matches(&rule.filter, topic))
+    }
+
     /// Changes a publication by the first rule that fits its topic.
     pub(crate) fn apply(
         &self,
@@ -72,8 +77,7 @@ impl Rules {
         passages: &mut Passages,
         publication: &mut Publication,
     ) -> Verdict {
-        let Some(rule) = self.rules.iter().find(|rule| matches(&rule.filter, &publication.topic))
-        else {
+        let Some(rule) = self.of(&publication.topic) else {
             return Verdict::Passes { conflate: false };
         };
         if rule.block {

@@ -4,6 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::access::Access;
+use crate::explain;
+use crate::forms::FormRule;
 use crate::rules::Rules;
 
 /// What happens to a session's queue at its bound.
@@ -57,6 +59,10 @@ pub struct Settings {
     pub durable: bool,
     /// How often the topics below `$SYS` are published; zero: never.
     pub sys_interval: Duration,
+    /// In which form payloads leave; the first rule that fits.
+    pub forms: Vec<FormRule>,
+    /// What is remembered of what becomes of publications.
+    pub explain: explain::Settings,
 }
 
 impl Settings {
@@ -87,6 +93,8 @@ impl Default for Settings {
             queue_grade_0: false,
             durable: false,
             sys_interval: Duration::from_secs(10),
+            forms: Vec::new(),
+            explain: explain::Settings::default(),
         }
     }
 }

@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 use crate::bound::Bound;
 use crate::config::Config;
 use crate::error::Error;
+use crate::explaining;
 use crate::owner::Owner;
 
 /// Most connections at once: a few who measure, and somebody who looks.
@@ -116,13 +117,28 @@ fn answer<B>(owner: &Owner, request: &Request<B>) -> Response<Full<Bytes>> {
             answer
         }
         "/metrics" => typed(StatusCode::OK, "text/plain; version=0.0.4", page(owner)),
+        explaining::PATH => explained(owner, request.uri().query().unwrap_or_default()),
         "/health" | "/health/live" | "/health/ready" => {
             typed(StatusCode::OK, "text/plain", "live\n".to_owned())
         }
         _ => {
-            let text = "there are /metrics, /health/live, /health/ready\n".to_owned();
+            let text =
+                "there are /metrics, /publications, /health/live, /health/ready\n".to_owned();
             typed(StatusCode::NOT_FOUND, "text/plain", text)
         }
+    }
+}
+
+/// What became of publications, as an array of objects.
+fn explained(owner: &Owner, query: &str) -> Response<Full<Bytes>> {
+    let query = match explaining::read(query) {
+        Ok(query) => query,
+        Err(why) => return typed(StatusCode::BAD_REQUEST, "text/plain", why + "\n"),
+    };
+    let found = owner.broker().explain(&query);
+    match serde_json::to_string(&found) {
+        Ok(text) => typed(StatusCode::OK, "application/json", text),
+        Err(error) => typed(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", format!("{error}\n")),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a broker is told: a file in TOML, and options that override it.
 
 mod bridge;
+mod form;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,11 +20,14 @@ use crate::error::Error;
 
 use bridge::BridgeConfig;
 pub(crate) use bridge::Target;
+use form::FormConfig;
 
 /// Largest file, in bytes.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 /// Most rules, and most rules of access.
 const MAX_RULES: usize = 10_000;
+/// Most publications of which is remembered what became of them.
+const MAX_EXPLAINED: usize = 100_000;
 /// Longest key, in bytes.
 const MAX_KEY_BYTES: usize = 4096;
 
@@ -37,6 +41,9 @@ pub struct Config {
     /// `[[rule]]`, the first that fits.
     #[serde(default, rename = "rule")]
     rules: Vec<RuleConfig>,
+    /// `[[form]]`, the first that fits.
+    #[serde(default, rename = "form")]
+    forms: Vec<FormConfig>,
     /// `[[access]]`, the first that fits.
     #[serde(default)]
     access: Vec<AccessConfig>,
@@ -131,6 +138,11 @@ pub struct BrokerConfig {
     queue_grade_0: Option<bool>,
     #[serde(deserialize_with = "period")]
     sys_interval: Option<Duration>,
+    #[serde(rename = "explain")]
+    max_explained: Option<usize>,
+    #[serde(rename = "explain_rate")]
+    explained_pps: Option<NonZeroU32>,
+    explain_filter: Option<String>,
 }
 
 impl BrokerConfig {
@@ -158,8 +170,28 @@ impl BrokerConfig {
             drain_pps: None,
             queue_grade_0: None,
             sys_interval: None,
+            max_explained: None,
+            explained_pps: None,
+            explain_filter: None,
             ..self.clone()
         }
+    }
+}
+
+impl BrokerConfig {
+    /// What is remembered of publications.
+    fn explain(&self) -> Result<broker::ExplainSettings, Error> {
+        let usual = broker::ExplainSettings::default();
+        let max = self.max_explained.unwrap_or(usual.max);
+        if max > MAX_EXPLAINED {
+            let text = format!("explain = {max}: at most {MAX_EXPLAINED} publications");
+            return Err(Error::Caller(text));
+        }
+        let filter = self.explain_filter.clone().unwrap_or(usual.filter);
+        check_filter(&filter)
+            .map_err(|what| Error::Caller(format!("explain_filter = \"{filter}\": {what}")))?;
+        let facts_per_s = self.explained_pps.unwrap_or(usual.facts_per_s);
+        Ok(broker::ExplainSettings { max, facts_per_s, filter })
     }
 }
 
@@ -358,7 +390,9 @@ impl Config {
         };
         settings.drain_rate = said.drain_pps;
         settings.durable = said.store.is_some();
+        settings.explain = said.explain()?;
         settings.rules = self.rules()?;
+        settings.forms = form::read_all(&self.forms)?;
         settings.access.rules = self.access()?;
         if settings.max_inflight == 0 {
             return Err(Error::Caller("max_inflight is 0: at least 1".to_owned()));
@@ -704,6 +738,7 @@ mod tests {
         let without = |settings: &broker::Settings| broker::Settings {
             access: broker::Access::default(),
             rules: Rules::default(),
+            forms: Vec::new(),
             durable: false,
             drain_rate: None,
             ..settings.clone()
@@ -716,7 +751,8 @@ mod tests {
         mqtt.node = Config::default().mqtt().node;
         assert_eq!(format!("{mqtt:?}"), format!("{:?}", Config::default().mqtt()));
         assert_eq!(config.max_connections(), Config::default().max_connections());
-        let keys = format!("{:?}{:?}{:?}", config.broker, config.rules[0], config.access[0]);
+        let parts = (&config.broker, &config.rules[0], &config.access[0], &config.forms[0]);
+        let keys = format!("{parts:?}");
         assert!(!keys.contains("None"), "a key is missing: {keys}");
         let (_, sockets) = text.split_once("```toml\n[[mqtt_sn]]").unwrap();
         let (sockets, _) = sockets.split_once("```").unwrap();

@@ -14,6 +14,7 @@ mod consumers;
 mod datagrams;
 mod dials;
 mod error;
+mod explaining;
 mod http;
 mod link;
 mod listen;
@@ -30,8 +31,10 @@ mod websocket;
 use std::rc::Rc;
 
 pub use bound::Bound;
+pub use broker::ExplainQuery;
 pub use config::{Config, MqttSnConfig};
 pub use error::Error;
+pub use explaining::explain;
 pub use password::read_password;
 pub use users::set_password;
 

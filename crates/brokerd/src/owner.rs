@@ -145,7 +145,7 @@ impl Owner {
         self.broker.borrow_mut().set_settings(settings);
         tracing::info!(
             needs_restart = needs_restart.join(", "),
-            "read again: rules, access, limits, users, certificates, consumers"
+            "read again: rules, forms, access, limits, users, certificates, consumers"
         );
         Ok(())
     }

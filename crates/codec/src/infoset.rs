@@ -286,7 +286,7 @@ impl SchemaContext {
         let same = match options.codec.number() {
             // No two texts of different values have the same form.
             CBOR_NUMBER => cbor::from_json(&text, &cbor::Settings::default(), &LIMITS)? == coded,
-            _ => same_xml(message, &text)?,
+            _ => same_xml(message, &text, &LIMITS)?,
         };
         if !same {
             return Err(corrupt("what would come back says something else"));
@@ -411,8 +411,8 @@ impl Decoder for Coder {
 /// Whether two documents in UTF-8 have the same infoset but for the XML declaration: elements,
 /// attributes, namespaces with their prefixes, characters, comments, processing instructions. With
 /// a document type they never have.
-fn same_xml(one: &[u8], other: &[u8]) -> Result<bool, Error> {
-    let (mut one, mut other) = (Reader::new(one, &LIMITS)?, Reader::new(other, &LIMITS)?);
+pub(crate) fn same_xml(one: &[u8], other: &[u8], limits: &Limits) -> Result<bool, Error> {
+    let (mut one, mut other) = (Reader::new(one, limits)?, Reader::new(other, limits)?);
     loop {
         let same = match (next(&mut one)?, next(&mut other)?) {
             (Event::Start(a), Event::Start(b)) => same_start(&one, &a, &other, &b),

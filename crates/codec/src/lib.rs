@@ -31,6 +31,7 @@ mod identity;
 pub mod infoset;
 mod limits;
 pub mod media;
+pub mod notation;
 pub mod secrets;
 mod settings;
 mod table;

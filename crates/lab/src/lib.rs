@@ -4,7 +4,8 @@
 //! models of the `link` crate and records how late each one was. [`session`] keeps a lab that
 //! other processes enter (`longwire lab`); [`doctor`] says what a machine offers for all this.
 //! [`demo`] runs the pair over many links at once. [`net`] has hosts with several interfaces, on
-//! media that many share, and studies of scenarios of radio nets. [`calls`] is the WAP study.
+//! media that many share, and studies of scenarios of radio nets. [`calls`] is the WAP study,
+//! [`realtime`] that of real-time services.
 
 pub mod calls;
 pub mod campaign;
@@ -17,6 +18,7 @@ mod lab;
 pub mod namespace;
 pub mod net;
 mod processor;
+pub mod realtime;
 pub mod scenario;
 pub mod session;
 pub mod sets;

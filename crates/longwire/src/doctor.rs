@@ -5,9 +5,11 @@ use std::process::ExitCode;
 
 use lab::doctor::{Finding, can_emulate, examine};
 
-/// Say what this machine offers for emulated links, and what would mend what it lacks.
+/// Say what this machine offers for emulated links and real-time services, and what would mend what
+/// it lacks.
 ///
-/// Measures for half a second. The exit status is 0 when links can be emulated here, 1 when not.
+/// Measures for a second and a half. The exit status is 0 when links can be emulated here, 1 when
+/// not.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -1,7 +1,11 @@
-//! `longwire explain`: why a body was encoded as it was, and what would have been better.
+//! `longwire explain`: why a body was encoded as it was, and what would have been better; of a
+//! broker, what became of publications.
+
+mod publications;
 
 use std::fmt::Write as _;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -25,35 +29,53 @@ const MAX_BODIES: u32 = 2;
 /// measurements that rests, what was measured, where the difference comes from, and what the other
 /// encodings would have taken on the network as it turned out to be (their own times and sizes
 /// remain as expected).
+///
+/// With --broker: what became of publications. Who got each, when and in which form, what was
+/// dropped and why, and the nodes that it has passed where it crosses bridges.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   longwire history --store edge/store
   longwire explain --store edge/store 5f3a9c070000002a
-  longwire explain --store edge/store 5f3a9c070000002a --json")]
+  longwire explain --store edge/store 5f3a9c070000002a --json
+  longwire explain --broker 127.0.0.1:9100 --topic 'unit/+/track' --last 3
+  longwire explain --broker 127.0.0.1:9100 255")]
 pub(crate) struct Args {
-    /// The exchange's id, as longwire history and the log print it, or its beginning.
-    #[arg(value_name = "ID", value_parser = id)]
-    id: String,
+    /// The exchange's id, as longwire history and the log print it, or its beginning. With --broker
+    /// a publication's number there, or the first of its hops, as this command prints both.
+    #[arg(value_name = "ID", required_unless_present = "broker")]
+    id: Option<String>,
     /// What --store names for the edge or gateway.
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    #[arg(long, value_name = "DIR", default_value = ".", conflicts_with = "broker")]
     store: PathBuf,
+    /// The admin address of a broker that runs, on this machine.
+    #[arg(long, value_name = "ADDRESS")]
+    broker: Option<SocketAddr>,
+    /// With --broker: publications whose topic a filter of MQTT fits.
+    #[arg(long, short, value_name = "FILTER", requires = "broker")]
+    topic: Option<String>,
+    /// With --broker: at most so many publications, the last; 10 if it is not given.
+    #[arg(long, value_name = "N", requires = "broker")]
+    last: Option<usize>,
     /// Print an array of objects instead of text.
     #[arg(long)]
     json: bool,
 }
 
-fn id(text: &str) -> Result<String, String> {
+fn id(text: &str) -> Result<String, proxy::Error> {
     let hexadecimal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if hexadecimal && text.len() <= MAX_ID_DIGITS {
         return Ok(text.to_ascii_lowercase());
     }
-    Err("an id is 16 hexadecimal digits, or some of the first: longwire history lists them"
-        .to_owned())
+    let what = "an id is 16 hexadecimal digits, or some of the first: longwire history lists them";
+    Err(proxy::Error::Caller(format!("'{text}': {what}")))
 }
 
 /// Prints the explanation.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(address) = args.broker {
+        return publications::run(address, args);
+    }
     let Found { entries, unreadable } = match find(args) {
         Ok(found) => found,
         Err(error) => return side::finish(Err(error)),
@@ -72,13 +94,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn find(args: &Args) -> Result<Found, proxy::Error> {
-    let wrong = |what: &str| Err(proxy::Error::Caller(format!("'{}' {what}", args.id)));
-    let mut found = History::open(&args.store)?.of_exchange(&args.id, MAX_BODIES + 1)?;
+    let id = id(args.id.as_deref().unwrap_or_default())?;
+    let wrong = |what: &str| Err(proxy::Error::Caller(format!("'{id}' {what}")));
+    let mut found = History::open(&args.store)?.of_exchange(&id, MAX_BODIES + 1)?;
     let entries = &mut found.entries;
     let same = |entry: &Entry| entries.first().is_some_and(|one| one.exchange == entry.exchange);
     if entries.is_empty() && found.unreadable > 0 {
         let why = "what is kept of it cannot be read: damaged, or of another version";
-        let doing = format!("explain '{}'", args.id);
+        let doing = format!("explain '{id}'");
         return Err(proxy::Error::System { doing, source: io::Error::other(why) });
     }
     if entries.is_empty() {

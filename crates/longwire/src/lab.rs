@@ -4,6 +4,7 @@ mod calls;
 mod net;
 mod net_report;
 mod pathloss;
+mod realtime;
 mod scenario;
 mod sets;
 
@@ -49,6 +50,7 @@ enum Action {
     Scenario(scenario::ScenarioArgs),
     Net(net::NetArgs),
     Calls(calls::CallsArgs),
+    Realtime(realtime::RealtimeArgs),
     Save(sets::SaveArgs),
     Sets(sets::SetsArgs),
     Forget(sets::ForgetArgs),
@@ -199,6 +201,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Scenario(args) => scenario::run(&args),
         Action::Net(args) => net::run(&args),
         Action::Calls(args) => calls::run(&args),
+        Action::Realtime(args) => realtime::run(&args),
         Action::Save(args) => sets::save(&args),
         Action::Sets(args) => sets::list(&args),
         Action::Forget(args) => sets::forget(&args),

@@ -16,6 +16,7 @@ mod keygen;
 mod lab;
 mod log;
 mod message;
+mod produce;
 mod serve;
 mod side;
 mod terminal;
@@ -64,6 +65,7 @@ enum Command {
     Keygen(keygen::Args),
     Lab(lab::Args),
     Message(Box<message::Args>),
+    Produce(Box<produce::Args>),
     Pub(Box<topics::publish::Args>),
     Serve(serve::Args),
     Sub(Box<topics::subscribe::Args>),
@@ -130,6 +132,7 @@ fn main() -> ExitCode {
         Command::Keygen(args) => keygen::run(args),
         Command::Lab(args) => lab::run(args),
         Command::Message(args) => message::run(*args),
+        Command::Produce(args) => produce::run(&args),
         Command::Pub(args) => topics::publish::run(&args),
         Command::Serve(args) => serve::run(args),
         Command::Sub(args) => topics::subscribe::run(&args),

@@ -1,5 +1,7 @@
 //! `longwire serve`: the services that the papers put behind the link.
 
+mod consumer;
+
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -26,6 +28,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum Service {
     Benchmark(BenchmarkArgs),
+    Consumer(Box<consumer::Args>),
     Messaging(MessagingArgs),
     Registry(RegistryArgs),
     Tracks(TracksArgs),
@@ -248,6 +251,10 @@ impl From<Parameters> for Settings {
 
 /// Runs the command until it is told to stop.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    // Its threads are its own, and nothing on them logs.
+    if let Service::Consumer(args) = &args.service {
+        return consumer::run(args);
+    }
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     // Only fails where the process has a subscriber already, which then logs.
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
@@ -285,6 +292,8 @@ async fn bind(service: Service) -> Result<Bound, services::Error> {
             let config = benchmark::server::Config { listen, answers, congestion, settings };
             Bound::Files(config.bind()?)
         }
+        // It has no runtime, and was run before there was one.
+        Service::Consumer(_) => Bound::Checked,
         Service::Messaging(args) => {
             let config = messaging::Config::load(&args.config)?;
             match args.check {

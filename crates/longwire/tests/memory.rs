@@ -14,8 +14,10 @@ use std::time::Instant;
 
 /// Bodies at once.
 const BODIES: usize = 16;
-/// Each process stays under this, in kB as the kernel counts.
-const MAX_RESIDENT_KB: u64 = 64 * 1024;
+/// What each process has to itself stays under this, in kB as the kernel counts: 32 MiB of
+/// `codec_memory` and 8 MiB of `body_memory`, 4 MiB for encoders that are tried, and what the
+/// process and its allocator hold besides. The bodies of a direction are more.
+const MAX_OWN_KB: u64 = 56 * 1024;
 const ENCODINGS: [&str; 4] = ["identity", "deflate", "zstd", "auto"];
 /// Bodies repeat after this many bytes, far beyond every codec's window.
 const PERIOD_BYTES: usize = 4 << 20;
@@ -127,11 +129,16 @@ impl Side {
         Self { child, address }
     }
 
-    /// The most that was resident, in kB.
-    fn peak_kb(&self) -> u64 {
+    /// The most that was resident, in kB, and of that what no file backs. Pages of the program are
+    /// shared by all its processes, and the kernel counts those around the ones that are used.
+    fn peak_kb(&self) -> (u64, u64) {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
+        let kb = |name: &str| -> u64 {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.trim().trim_end_matches(" kB").parse().unwrap()
+        };
+        let all = kb("VmHWM:");
+        (all, all.saturating_sub(kb("RssFile:")))
     }
 }
 
@@ -183,24 +190,28 @@ fn carry(encoding: &str, upload: bool, len: usize) {
     for client in clients {
         client.join().unwrap();
     }
-    let (edge_kb, gateway_kb) = (edge.peak_kb(), gateway.peak_kb());
+    let ((edge_kb, edge_own_kb), (gateway_kb, gateway_own_kb)) =
+        (edge.peak_kb(), gateway.peak_kb());
+    let mb = |kb: u64| kb as f64 / 1024.0;
     let way = if upload { "to the service" } else { "to the client" };
     println!(
         "{BODIES} bodies of {len} bytes {way}, {encoding}: {:.1} s; peak resident: edge {:.1} MB, \
-         gateway {:.1} MB",
+         gateway {:.1} MB; without the program's file: edge {:.1} MB, gateway {:.1} MB",
         before.elapsed().as_secs_f64(),
-        edge_kb as f64 / 1024.0,
-        gateway_kb as f64 / 1024.0
+        mb(edge_kb),
+        mb(gateway_kb),
+        mb(edge_own_kb),
+        mb(gateway_own_kb)
     );
-    assert!(edge_kb < MAX_RESIDENT_KB, "edge: {edge_kb} kB");
-    assert!(gateway_kb < MAX_RESIDENT_KB, "gateway: {gateway_kb} kB");
+    assert!(edge_own_kb < MAX_OWN_KB, "edge: {edge_own_kb} kB");
+    assert!(gateway_own_kb < MAX_OWN_KB, "gateway: {gateway_own_kb} kB");
 }
 
 #[test]
 fn bodies_at_once_stay_whole_and_within_memory() {
     for encoding in ENCODINGS {
-        carry(encoding, false, 2_000_000);
-        carry(encoding, true, 2_000_000);
+        carry(encoding, false, 4_000_000);
+        carry(encoding, true, 4_000_000);
     }
 }
 

@@ -11,4 +11,6 @@ pub mod fidelity;
 pub mod machine;
 pub mod net;
 pub mod packets;
+pub mod publication;
+pub mod realtime;
 pub mod result;

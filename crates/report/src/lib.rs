@@ -10,6 +10,7 @@ pub mod campaign;
 pub mod demo;
 mod format;
 pub mod net;
+pub mod realtime;
 mod study;
 mod svg;
 mod text;

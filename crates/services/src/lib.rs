@@ -4,7 +4,8 @@
 //! REST with JSON. [`benchmark`] gives the answers of the TPC-H queries, as NAM measured them.
 //! [`messaging`] delivers the military messages of IST-150 from node to node.
 //! [`scenario`] reads which nodes send which of them over which radios. [`registry`] finds services
-//! by their kind and by the quality that was measured of them (RT-SOA).
+//! by their kind and by the quality that was measured of them (RT-SOA). [`realtime`] is a consumer
+//! on threads with priorities, and its producer (RT-SOA).
 //! [`client`] fetches a list of things one after another and times each.
 
 mod addresses;
@@ -16,6 +17,7 @@ pub mod messaging;
 mod patient;
 mod processor;
 mod random;
+pub mod realtime;
 pub mod registry;
 pub mod scenario;
 pub mod server;

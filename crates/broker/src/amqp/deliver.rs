@@ -9,8 +9,9 @@ use proto::amqp::performative::{Attach, DeliveryState, SenderSettleMode};
 use super::connection::{Connection, Link};
 use super::linking::Chosen;
 use super::{Shared, address, translate};
-use crate::core::{Delivery, Next};
+use crate::core::{Delivery, Next, tell_dropped_for, tell_sent, tell_unchosen};
 use crate::event::Drop;
+use crate::explain::Sent;
 use crate::ids::SessionId;
 use crate::outputs::Context;
 
@@ -151,8 +152,17 @@ impl Connection {
         let is_expired = publication.is_expired(context.now);
         if !is_chosen || is_expired || message.len() > subscriber.max_bytes {
             if is_chosen {
-                let why = if is_expired { Drop::Expired } else { Drop::TooLarge };
-                context.core.tell_dropped(publication, Some(session), why);
+                let (len, max) = (message.len(), subscriber.max_bytes);
+                if is_expired {
+                    context.core.tell_dropped(publication, Some(session), Drop::Expired);
+                } else {
+                    let (core, why) = (&mut *context.core, Drop::TooLarge);
+                    let detail = format_args!("{len} bytes, the link takes {max}");
+                    tell_dropped_for(core, publication, Some(session), why, detail);
+                }
+            } else {
+                let why = if is_own { "own" } else { "not-selected" };
+                tell_unchosen(context.core, publication, session, why);
             }
             if let Some(handle) = delivery.handle {
                 context.core.finish(session, handle.get(), false);
@@ -160,6 +170,8 @@ impl Connection {
             return false;
         }
         subscriber.credit = subscriber.credit.saturating_sub(1);
+        let message_bytes = Some(message.len());
+        let sent = Sent { protocol: "AMQP 1.0", message_bytes, ..Sent::default() };
         let settled = match subscriber.mode {
             SenderSettleMode::Settled => true,
             SenderSettleMode::Unsettled => false,
@@ -176,6 +188,7 @@ impl Connection {
             }
             None => self.unnumbered(),
         };
+        tell_sent(context.core, publication, session, sent);
         self.inputs.push_back(Input::Deliver { link, delivery, settled, message });
         true
     }

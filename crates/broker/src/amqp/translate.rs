@@ -17,7 +17,7 @@ use super::correlation;
 use super::selector::{Fields, Operand, Selector};
 use crate::core::Delivery;
 use crate::ids::Protocol;
-use crate::publication::{Details, Form, Grade, Publication};
+use crate::publication::{Details, Form, Grade, MEDIA_TYPE, Publication};
 use crate::refusal::Refusal;
 
 /// The message annotation that says that a message is its topic's present value.
@@ -188,7 +188,8 @@ pub(super) fn message(
     };
     let original = details.and_then(|it| it.original.as_ref());
     if let (Protocol::Amqp, Some(original)) = (publication.protocol, original) {
-        return forwarded(delivery, &header, original, is_wildcard);
+        let reshaped = publication.coded.and_then(|_| reshaped(original, publication));
+        return forwarded(delivery, &header, reshaped.as_ref().unwrap_or(original), is_wildcard);
     }
     let empty = Details::default();
     let details = details.unwrap_or(&empty);
@@ -212,6 +213,26 @@ pub(super) fn message(
         annotations.push((Value::symbol(RETAIN), Value::Bool(true)));
     }
     encode_message(&header, &annotations, &encode_bare(&properties, &application, &body))
+}
+
+/// One that came by AMQP about its payload as it leaves, without the footer, which is about the one
+/// that came (AMQP 1.0 Part 3 §3.2.9).
+fn reshaped(original: &Bytes, publication: &Publication) -> Option<Bytes> {
+    // It was read when it came.
+    let mut parts = Message::decode(original).ok()?;
+    let details = publication.details.as_deref()?;
+    let content_type = details.content_type.as_deref();
+    parts.properties.content_type = content_type.and_then(|it| Symbol::of(it).ok());
+    let application = &mut parts.application_properties;
+    application.retain(|(name, _)| name.as_text() != Some(MEDIA_TYPE));
+    let kept = details.properties.iter().find(|(name, _)| name == MEDIA_TYPE);
+    application.extend(kept.map(|(name, value)| (Value::string(name), Value::string(value))));
+    let body = Body::Data(vec![publication.payload.clone()]);
+    let bare = encode_bare(&parts.properties, application, &body);
+    Some(match parts.message_annotations.is_empty() {
+        true => bare,
+        false => encode_message(&Header::default(), &parts.message_annotations, &bare),
+    })
 }
 
 /// One that came by AMQP: the same bare message.

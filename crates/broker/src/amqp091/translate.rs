@@ -12,7 +12,7 @@ use proto::amqp091::{ArrayBuf, MAX_SHORT_BYTES, Properties, Table, TableBuf, Val
 use super::modern::{self, Modern};
 use super::names::{key_of, topic_of};
 use crate::ids::Protocol;
-use crate::publication::{Details, Grade, Publication};
+use crate::publication::{Details, Grade, MEDIA_TYPE, Publication};
 
 /// Header: it is to be retained, or was.
 const RETAIN: &str = "x-retain";
@@ -123,9 +123,12 @@ pub(super) fn properties(now: Duration, publication: &Publication, is_retained: 
     let empty = Details::default();
     let details = publication.details.as_deref().unwrap_or(&empty);
     if let (Protocol::Amqp091, Some(original)) = (publication.protocol, &details.original)
-        && Properties::decode(original).is_ok()
+        && let Ok(own) = Properties::decode(original)
     {
-        return original.clone();
+        return match publication.coded {
+            None => original.clone(),
+            Some(_) => retyped(own, details),
+        };
     }
     let modern = match (publication.protocol, &details.original) {
         (Protocol::Amqp, Some(original)) => Some(modern::of(original)),
@@ -157,6 +160,27 @@ pub(super) fn properties(now: Duration, publication: &Publication, is_retained: 
     match properties.encode(&mut bytes) {
         Ok(()) => bytes.into(),
         // All of its strings are short: there is nothing left that may fail.
+        Err(_) => Bytes::from_static(&[0, 0]),
+    }
+}
+
+/// Properties that came by this protocol about the payload as it leaves.
+fn retyped(own: Properties<'_>, details: &Details) -> Bytes {
+    let mut headers = TableBuf::default();
+    for (name, value) in own.headers.unwrap_or_default() {
+        if name != MEDIA_TYPE {
+            // It was in one before.
+            let _ = headers.put(name, &value);
+        }
+    }
+    if let Some((name, value)) = details.properties.iter().find(|(name, _)| name == MEDIA_TYPE) {
+        let _ = headers.put(name, &Value::Text(value.as_bytes()));
+    }
+    let content_type = short(details.content_type.as_deref());
+    let headers = (!headers.as_table().is_empty()).then(|| headers.as_table());
+    let mut bytes = Vec::new();
+    match (Properties { content_type, headers, ..own }).encode(&mut bytes) {
+        Ok(()) => bytes.into(),
         Err(_) => Bytes::from_static(&[0, 0]),
     }
 }

@@ -6,7 +6,7 @@ use super::notes::forget_notes;
 use super::publishing::{Addressed, identifiers};
 use super::publishing::{leaves, member_of, queue_once};
 use super::session_of;
-use super::{Core, Deadline, drop_event};
+use super::{Core, Deadline};
 use crate::change::Change;
 use crate::event::{Drop, Event};
 use crate::filter::shared;
@@ -41,7 +41,7 @@ impl Core {
             // A bridge does not subscribe again, so that it goes on where it was.
             session.walks.clear();
         }
-        self.counts.connected = self.counts.connected.saturating_sub(1);
+        self.telling.counts.connected = self.telling.counts.connected.saturating_sub(1);
         self.tell(Event::Closed { client, orderly });
         if expiry.is_zero() {
             self.end(now, id);
@@ -64,7 +64,7 @@ impl Core {
         self.timers.set(Deadline::Drain(id), None);
         let Some(mut session) = self.sessions.remove(id) else { return };
         if session.connection.is_some() {
-            self.counts.connected = self.counts.connected.saturating_sub(1);
+            self.telling.counts.connected = self.telling.counts.connected.saturating_sub(1);
         }
         for filter in session.subscriptions.filters() {
             match shared(filter) {
@@ -80,7 +80,11 @@ impl Core {
         for entry in left {
             if !hand_over(self, &entry) {
                 let (client, why) = (Some(session.key.clone()), Drop::SessionEnded);
-                drop_event(&mut self.events, &mut self.counts, &entry.publication, client, why);
+                self.telling.dropped(&entry.publication, client, why, format_args!(""));
+            } else if entry.publication.is_followed {
+                let (id, why) = (entry.publication.id, Drop::SessionEnded.name());
+                let detail = format_args!("it goes to another of its group");
+                self.telling.trails.ended(id, Some(&session.key), why, detail);
             }
         }
         // Behind what names the same messages for others: the store forgets those that nothing
@@ -149,7 +153,8 @@ fn drop_grade_0(core: &mut Core, id: SessionId) {
         } else {
             core.total_bytes = core.total_bytes.saturating_sub(entry.size_bytes());
             let (client, why) = (Some(session.key.clone()), Drop::SessionEnded);
-            drop_event(&mut core.events, &mut core.counts, &entry.publication, client, why);
+            let detail = format_args!("its connection has ended, and QoS 0 does not wait");
+            core.telling.dropped(&entry.publication, client, why, detail);
         }
     }
     for old in superseded {

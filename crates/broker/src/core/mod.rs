@@ -11,6 +11,7 @@ mod restoring;
 mod subscribing;
 mod sys;
 mod taking;
+mod telling;
 #[cfg(test)]
 mod tests;
 mod waking;
@@ -21,7 +22,8 @@ use std::time::Duration;
 
 use proto::timers::Timers;
 
-use crate::event::{Counts, Drop, Event};
+use crate::event::Drop;
+use crate::forms::{For, Wardrobe};
 use crate::ids::{ClientKey, ConnectionId, Principals, Protocol, SessionId, Ticket};
 use crate::index::Index;
 use crate::publication::Publication;
@@ -36,6 +38,8 @@ pub use publishing::Accepted;
 use publishing::leaves;
 pub(crate) use taking::peer_forgot;
 pub use taking::{Delivery, Next, Outstanding};
+use telling::Telling;
+pub(crate) use telling::{explain, tell_dropped_for, tell_sent, tell_unchosen};
 
 /// Something that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,8 +84,9 @@ pub struct Core {
     ready: VecDeque<SessionId>,
     /// Changes on their way to the store, and what it had of adapters.
     pub(crate) journal: Journal,
-    events: VecDeque<Event>,
-    counts: Counts,
+    telling: Telling,
+    /// Publications in the forms that they leave in.
+    wardrobe: Wardrobe,
     /// The number of the last publication.
     last_id: u64,
     /// Whose turn it is in groups.
@@ -108,8 +113,8 @@ impl Core {
             passages: Passages::default(),
             timers: Timers::default(),
             ready: VecDeque::new(),
-            events: VecDeque::new(),
-            counts: Counts::default(),
+            telling: Telling::default(),
+            wardrobe: Wardrobe::default(),
             last_id: 0,
             principals: Principals::default(),
             turn: 0,
@@ -128,6 +133,8 @@ impl Core {
     /// Takes settings that changed; what is there already stays, also over new bounds.
     pub fn set_settings(&mut self, settings: Settings) {
         self.settings = Settings { durable: self.settings.durable, ..settings };
+        self.wardrobe.clear();
+        self.telling.trails.keep(self.settings.explain.max);
         let interval = self.settings.drain_interval();
         let has_backlog =
             |(id, session): (SessionId, &Session)| session.queue.has_backlog().then_some(id);
@@ -139,12 +146,6 @@ impl Core {
             }
             self.poke(id);
         }
-    }
-
-    /// What has been counted.
-    #[must_use]
-    pub fn counts(&self) -> Counts {
-        self.counts
     }
 
     /// How much it holds.
@@ -237,25 +238,6 @@ impl Core {
         self.is_closing = true;
     }
 
-    /// The next thing that happened.
-    pub fn next_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
-    }
-
-    /// Something happened in an adapter.
-    pub fn tell(&mut self, event: Event) {
-        if matches!(event, Event::Refused { .. }) {
-            self.counts.refused += 1;
-        }
-        self.events.push_back(event);
-    }
-
-    /// A publication that an adapter cannot bring to a client.
-    pub fn tell_dropped(&mut self, publication: &Publication, id: Option<SessionId>, why: Drop) {
-        let client = id.and_then(|id| self.sessions.get(id)).map(|session| session.key.clone());
-        drop_event(&mut self.events, &mut self.counts, publication, client, why);
-    }
-
     /// Changes up to a ticket have been written.
     pub fn persisted(&mut self, ticket: Ticket) {
         self.journal.committed(ticket);
@@ -297,17 +279,30 @@ pub(super) fn session_of(
     core.sessions.get_mut(id).filter(|session| session.connection == Some(connection))
 }
 
-/// Counts and tells that a publication has ended without delivery.
-pub(crate) fn drop_event(
-    events: &mut VecDeque<Event>,
-    counts: &mut Counts,
-    publication: &Publication,
-    client: Option<ClientKey>,
-    why: Drop,
-) {
-    if let Some(count) = counts.dropped.get_mut(why.index()) {
-        *count += 1;
-    }
-    let (id, topic) = (publication.id, publication.topic.clone());
-    events.push_back(Event::Dropped { id, topic, client, why });
+/// The time, by which everything about publications is remembered that follows.
+pub(crate) fn set_now(core: &mut Core, now: Duration) {
+    core.telling.trails.set_now(now);
+    core.wardrobe.set_now(now);
+}
+
+/// A publication in the form in which it leaves for somebody who has no session.
+pub(crate) fn dress(
+    core: &mut Core,
+    receiver: For<'_>,
+    publication: &Arc<Publication>,
+) -> Arc<Publication> {
+    let dressed = core.wardrobe.dress(&core.settings.forms, receiver, publication);
+    dressed.map_or_else(|| publication.clone(), |dressed| dressed.publication)
+}
+
+/// The same for who has a session and gets it beside that.
+pub(crate) fn dress_for(
+    core: &mut Core,
+    id: SessionId,
+    publication: &Arc<Publication>,
+) -> Arc<Publication> {
+    let Some(session) = core.sessions.get(id) else { return publication.clone() };
+    let receiver = For::client(&session.key, session.user.as_deref());
+    let dressed = core.wardrobe.dress(&core.settings.forms, receiver, publication);
+    dressed.map_or_else(|| publication.clone(), |dressed| dressed.publication)
 }

@@ -84,8 +84,8 @@ impl Core {
         set_aside(self, now, id);
         self.timers.set(Deadline::End(id), None);
         self.timers.set(Deadline::Will(id), None);
-        self.counts.connected += 1;
-        self.counts.opened += 1;
+        self.telling.counts.connected += 1;
+        self.telling.counts.opened += 1;
         let (client, connection) = (opening.client, opening.connection);
         self.tell(Event::Opened { client, connection, resumed: kept.is_some() });
         self.poke(id);
@@ -101,7 +101,7 @@ fn displace(core: &mut Core, now: Duration, id: SessionId, clean: bool) -> Optio
     let is_due = |will: &Will| clean || will.delay.is_zero();
     let will = session.will.take().filter(|will| is_due(will));
     if displaced.is_some() {
-        core.counts.connected = core.counts.connected.saturating_sub(1);
+        core.telling.counts.connected = core.telling.counts.connected.saturating_sub(1);
     }
     if let Some(will) = will {
         publish_will(core, now, id, *will);

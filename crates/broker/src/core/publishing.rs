@@ -1,11 +1,13 @@
 //! A publication comes, and finds whom it is for.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Core, drop_event};
+use super::Core;
 use crate::change::Change;
 use crate::event::{Drop, Event};
+use crate::explain::Before;
 use crate::filter::check_name;
 use crate::ids::{Principal, Protocol, SessionId, Ticket};
 use crate::index::Subscriber;
@@ -48,6 +50,7 @@ impl Core {
         if self.is_closing {
             return Err(Refusal::Closing);
         }
+        self.telling.trails.set_now(now);
         if publication.protocol != Protocol::Broker {
             let session = publication.publisher.and_then(|id| self.sessions.get(id));
             if let Some(session) = session
@@ -58,7 +61,10 @@ impl Core {
             let user = session.and_then(|session| session.user.as_deref());
             let name = session.map_or("", |session| &session.key.name);
             let is_trusted = session.is_some_and(|session| session.is_trusted);
-            check_publish(self, (!is_trusted).then_some((user, name)), &publication)?;
+            let checked = check_publish(self, (!is_trusted).then_some((user, name)), &publication);
+            if let Err(refusal) = checked {
+                return Err(refused(self, publication, refusal));
+            }
         }
         accept(self, now, publication)
     }
@@ -77,7 +83,10 @@ impl Core {
         if self.is_closing {
             return Err(Refusal::Closing);
         }
-        check_publish(self, Some((user, client)), &publication)?;
+        self.telling.trails.set_now(now);
+        if let Err(refusal) = check_publish(self, Some((user, client)), &publication) {
+            return Err(refused(self, publication, refusal));
+        }
         accept(self, now, publication)
     }
 
@@ -95,9 +104,13 @@ fn accept(
 ) -> Result<Accepted, Refusal> {
     core.last_id += 1;
     publication.id = core.last_id;
+    let before = begins_to_follow(core, &publication);
     let verdict = core.settings.rules.apply(now, &mut core.passages, &mut publication);
-    core.counts.published += 1;
-    core.counts.published_bytes += publication.payload.len() as u64;
+    if before.is_some() {
+        follow(core, &mut publication, before);
+    }
+    core.telling.counts.published += 1;
+    core.telling.counts.published_bytes += publication.payload.len() as u64;
     let conflate = match verdict {
         Verdict::Passes { conflate } => conflate,
         Verdict::Blocked => return Ok(ends_here(core, &publication, Drop::Blocked)),
@@ -108,10 +121,14 @@ fn accept(
     }
     let publication = Arc::new(publication);
     let before = core.journal.ticket();
-    let retained = retain(core, &publication)?;
+    let retained = retain(core, &publication)
+        .inspect_err(|refusal| tell_refused(core, &publication, refusal))?;
     let receivers = distribute(core, &publication, conflate, retained);
+    if publication.is_followed {
+        core.telling.trails.unwanted(publication.id);
+    }
     let (id, ticket) = (publication.id, core.journal.ticket());
-    core.events.push_back(Event::Published {
+    core.telling.events.push_back(Event::Published {
         id,
         topic: publication.topic.clone(),
         protocol: publication.protocol,
@@ -120,6 +137,44 @@ fn accept(
     });
     let ticket = if core.journal.is_durable() { ticket.max(before) } else { Ticket(0) };
     Ok(Accepted { id, receivers, ticket })
+}
+
+/// What a publication is before rules change it, if what becomes of it is to be remembered.
+fn begins_to_follow(core: &mut Core, publication: &Publication) -> Option<Before> {
+    let settings = &core.settings.explain;
+    if publication.protocol == Protocol::Broker
+        || !core.telling.trails.follows(settings, &publication.topic)
+    {
+        return None;
+    }
+    let rule = core.settings.rules.of(&publication.topic).map(|rule| rule.filter.clone());
+    Some(Before { topic: publication.topic.clone(), grade: publication.grade, rule })
+}
+
+/// What becomes of a publication is remembered from now on.
+fn follow(core: &mut Core, publication: &mut Publication, before: Option<Before>) {
+    publication.is_followed = true;
+    let publisher = publication.publisher.and_then(|id| core.sessions.get(id));
+    let publisher = publisher.map(|session| &session.key);
+    core.telling.trails.begin(&core.settings.explain, publication, publisher, before);
+}
+
+/// A publication is refused, which is remembered under a number of its own.
+fn refused(core: &mut Core, mut publication: Publication, refusal: Refusal) -> Refusal {
+    if begins_to_follow(core, &publication).is_some() {
+        core.last_id += 1;
+        publication.id = core.last_id;
+        follow(core, &mut publication, None);
+        tell_refused(core, &publication, &refusal);
+    }
+    refusal
+}
+
+fn tell_refused(core: &mut Core, publication: &Publication, refusal: &Refusal) {
+    if publication.is_followed {
+        let trails = &mut core.telling.trails;
+        trails.ended(publication.id, None, "refused-by-broker", format_args!("{refusal}"));
+    }
 }
 
 /// What a client, by its user and name, may be refused for, before anything is done; `None`: a
@@ -201,9 +256,12 @@ fn distribute(
         rest = others;
         let is_own = publication.publisher == Some(session);
         let addressed = address(publication, own, is_own, conflate);
-        if let Some(addressed) = addressed {
-            receivers +=
-                usize::from(queue_once(core, session, publication, addressed, &mut is_stored));
+        match addressed {
+            Some(addressed) => {
+                let queued = queue_once(core, session, publication, addressed, &mut is_stored);
+                receivers += usize::from(queued);
+            }
+            None => not_for(core, session, publication, NotFor::Own),
         }
     }
     for share in &hits.shares {
@@ -260,13 +318,19 @@ fn queue_for(
     let Some(session) = core.sessions.get_mut(id) else { return false };
     let (user, name) = (session.user.as_deref(), &*session.key.name);
     if !session.is_trusted && !access.may_receive(user, name, &publication.topic) {
+        not_for(core, id, publication, NotFor::Access);
         return false;
     }
     let is_away = session.connection.is_none();
     // A topic's state, and its end, are not lost to another broker.
     let is_kept = is_kept || session.keeps_state() && publication.retain;
     if is_away && addressed.grade == Grade::AtMostOnce && !is_kept {
+        not_for(core, id, publication, NotFor::Away);
         return false;
+    }
+    if publication.is_followed {
+        let (grade, retain) = (addressed.grade, addressed.retain);
+        core.telling.trails.waits(publication.id, &session.key, grade, retain);
     }
     // Nor may an older state come behind a newer one.
     let is_merged = is_away && session.keeps_state() || session.queue.has_backlog();
@@ -288,7 +352,32 @@ fn queue_for(
     true
 }
 
+/// Why a publication does not wait for a session whose subscriptions it fits, which is no drop.
+#[derive(Clone, Copy)]
+enum NotFor {
+    /// It is its own, and the subscription says no-local.
+    Own,
+    /// Its user may not receive it.
+    Access,
+    /// It has no connection, and what may be lost does not wait for it.
+    Away,
+}
+
+/// Remembers why a session is passed over.
+fn not_for(core: &mut Core, id: SessionId, publication: &Publication, why: NotFor) {
+    let Some(session) = core.sessions.get(id).filter(|_| publication.is_followed) else { return };
+    let (why, detail) = match why {
+        NotFor::Own => ("own", "its subscription wants nothing of its own"),
+        NotFor::Access => ("not-authorized", "its user may not receive this topic"),
+        NotFor::Away => ("away", "it has no connection, and QoS 0 does not wait"),
+    };
+    let trails = &mut core.telling.trails;
+    trails.waits(publication.id, &session.key, publication.grade, false);
+    trails.ended(publication.id, Some(&session.key), why, format_args!("{detail}"));
+}
+
 fn add_entry(core: &mut Core, id: SessionId, entry: Entry) {
+    let newer = entry.publication.id;
     let Some(session) = core.sessions.get_mut(id) else { return };
     if entry.stored {
         core.journal.add(Change::Queued {
@@ -308,7 +397,7 @@ fn add_entry(core: &mut Core, id: SessionId, entry: Entry) {
         core.ready.push_back(id);
     }
     for old in superseded {
-        leaves(core, id, &old, Drop::Superseded);
+        leaves_for(core, id, &old, Drop::Superseded, format_args!("by publication {newer}"));
     }
 }
 
@@ -321,35 +410,54 @@ fn make_room(core: &mut Core, id: SessionId, entry: &Entry) -> bool {
         let total = core.total_bytes;
         let Some(session) = core.sessions.get_mut(id) else { return false };
         let queue = &session.queue;
-        let fits = queue.len() < max && queue.bytes() + bytes <= max_bytes;
-        if fits && total + bytes <= max_total {
+        let (bound, limit) = if queue.len() >= max {
+            ("max_queued", max)
+        } else if queue.bytes() + bytes > max_bytes {
+            ("max_queued_bytes", max_bytes)
+        } else if total + bytes > max_total {
+            ("max_total_bytes", max_total)
+        } else {
             return true;
-        }
+        };
         let victim = match core.settings.overflow {
             Overflow::Oldest => session.queue.pop_least(),
             Overflow::Newest => None,
         };
         let Some(victim) = victim else {
             let (client, why) = (Some(session.key.clone()), Drop::QueueFull);
-            drop_event(&mut core.events, &mut core.counts, &entry.publication, client, why);
+            let detail = format_args!("{bound} = {limit}");
+            core.telling.dropped(&entry.publication, client, why, detail);
             return false;
         };
-        leaves(core, id, &victim, Drop::QueueFull);
+        let newer = entry.publication.id;
+        let detail = format_args!("{bound} = {limit}: room for publication {newer}");
+        leaves_for(core, id, &victim, Drop::QueueFull, detail);
     }
 }
 
 /// An entry leaves a session's queue without having been given to the client.
 pub(super) fn leaves(core: &mut Core, id: SessionId, entry: &Entry, why: Drop) {
+    leaves_for(core, id, entry, why, format_args!(""));
+}
+
+/// The same with what there is to say of it.
+fn leaves_for(
+    core: &mut Core,
+    id: SessionId,
+    entry: &Entry,
+    why: Drop,
+    detail: fmt::Arguments<'_>,
+) {
     core.total_bytes = core.total_bytes.saturating_sub(entry.size_bytes());
     let client = core.sessions.get(id).map(|session| session.key.clone());
     if let (true, Some(client)) = (entry.stored, client.clone()) {
         core.journal.add(Change::Done { client, number: entry.number });
     }
-    drop_event(&mut core.events, &mut core.counts, &entry.publication, client, why);
+    core.telling.dropped(&entry.publication, client, why, detail);
 }
 
 fn ends_here(core: &mut Core, publication: &Publication, why: Drop) -> Accepted {
-    drop_event(&mut core.events, &mut core.counts, publication, None, why);
+    core.telling.dropped(publication, None, why, format_args!(""));
     Accepted { id: publication.id, receivers: 0, ticket: Ticket(0) }
 }
 

@@ -76,7 +76,7 @@ fn apply(core: &mut Core, now: Duration, reading: &mut Reading, change: Change) 
             let id = core.sessions.find(&client)?;
             reading.entries.retain(|(of, _), _| *of != id);
             core.end(now, id);
-            core.events.clear();
+            core.telling.events.clear();
         }
         Change::Subscribed { client, subscription } => {
             restore_subscription(core, core.sessions.find(&client)?, &subscription)?;

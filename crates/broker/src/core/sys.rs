@@ -8,7 +8,7 @@ use crate::publication::Publication;
 
 /// Publishes the topics that brokers have come to share, retained.
 pub(super) fn publish_sys(core: &mut Core, now: Duration) {
-    let counts = core.counts;
+    let counts = core.telling.counts;
     let uptime = now.saturating_sub(core.started.unwrap_or(now)).as_secs();
     let Sizes { retained: topics, retained_bytes: bytes, .. } = core.sizes();
     let sessions = core.sessions.len() as u64;

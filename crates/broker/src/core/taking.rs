@@ -8,6 +8,7 @@ use super::publishing::leaves;
 use super::{Core, Deadline};
 use crate::change::Change;
 use crate::event::Drop;
+use crate::forms::For;
 use crate::ids::{SessionId, Ticket};
 use crate::publication::{Grade, Publication};
 use crate::retained::Step;
@@ -62,7 +63,10 @@ impl Core {
                 return None;
             }
             let must_wait = match session.inflight.next_again(done) {
-                Again::Send(handle, flying) => return Some(again(handle, flying)),
+                Again::Send(handle, flying) => {
+                    let next = again(handle, flying);
+                    return Some(given(self, id, next));
+                }
                 Again::Wait => true,
                 Again::Nothing => false,
             };
@@ -93,7 +97,7 @@ impl Core {
             let entry = session.queue.pop(turn)?;
             self.total_bytes = self.total_bytes.saturating_sub(entry.size_bytes());
             if let Some(delivery) = fly(self, id, entry) {
-                return Some(Next::Publish(delivery));
+                return Some(given(self, id, Next::Publish(delivery)));
             }
         }
     }
@@ -129,6 +133,11 @@ impl Core {
     pub fn received(&mut self, id: SessionId, handle: u16) -> bool {
         let after = self.journal.open_ticket();
         let Some(session) = self.sessions.get_mut(id) else { return false };
+        if let Some(entry) = session.inflight.get(handle).and_then(|it| it.entry.as_ref())
+            && entry.publication.is_followed
+        {
+            self.telling.trails.acknowledged(entry.publication.id, &session.key);
+        }
         let Some(flying) = session.inflight.receive(handle, after) else { return false };
         if flying.stored {
             let (client, number) = (session.key.clone(), flying.number);
@@ -146,8 +155,16 @@ impl Core {
             let (client, number) = (client, flying.number);
             self.journal.add(Change::Done { client, number });
         }
-        if let (true, Some(entry)) = (refused, &flying.entry) {
-            self.tell_dropped(&entry.publication, Some(id), Drop::Refused);
+        match &flying.entry {
+            Some(entry) if refused => {
+                self.tell_dropped(&entry.publication, Some(id), Drop::Refused);
+            }
+            Some(entry) if entry.publication.is_followed => {
+                let key = self.sessions.get(id).map(|session| &session.key);
+                let trails = &mut self.telling.trails;
+                key.into_iter().for_each(|key| trails.acknowledged(entry.publication.id, key));
+            }
+            _ => {}
         }
         self.poke(id);
         true
@@ -160,6 +177,9 @@ impl Core {
         let Some(flying) = session.inflight.end(handle) else { return false };
         if let Some(entry) = flying.entry {
             self.total_bytes += entry.size_bytes();
+            if entry.publication.is_followed {
+                self.telling.trails.returned(entry.publication.id, &session.key);
+            }
             session.queue.push_front(entry);
         }
         self.poke(id);
@@ -216,10 +236,32 @@ pub(crate) fn peer_forgot(core: &mut Core, id: SessionId) {
     }
 }
 
+/// A message is given to the client's adapter, in the form that the operator wants it to leave in.
+fn given(core: &mut Core, id: SessionId, mut next: Next) -> Next {
+    let Next::Publish(delivery) = &mut next else { return next };
+    if core.settings.forms.is_empty() && !delivery.publication.is_followed {
+        return next;
+    }
+    let Some(session) = core.sessions.get(id) else { return next };
+    let receiver = For::client(&session.key, session.user.as_deref());
+    let dressed = core.wardrobe.dress(&core.settings.forms, receiver, &delivery.publication);
+    let mut unchanged = None;
+    if let Some(dressed) = dressed {
+        delivery.publication = dressed.publication;
+        unchanged = dressed.unchanged;
+    }
+    let (publication, how) = (&delivery.publication, (delivery.grade, delivery.retain));
+    if publication.is_followed {
+        let trails = &mut core.telling.trails;
+        trails.given(publication, &session.key, how, unchanged.as_deref());
+    }
+    next
+}
+
 /// A message leaves for the client; `None` if it has to be written first under which number.
 fn fly(core: &mut Core, id: SessionId, entry: Entry) -> Option<Delivery> {
-    core.counts.delivered += 1;
-    core.counts.delivered_bytes += entry.publication.payload.len() as u64;
+    core.telling.counts.delivered += 1;
+    core.telling.counts.delivered_bytes += entry.publication.payload.len() as u64;
     if entry.grade == Grade::AtMostOnce {
         return Some(delivery_of(entry));
     }

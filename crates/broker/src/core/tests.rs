@@ -4,6 +4,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 
 use super::*;
 use crate::change::Change;
+use crate::event::Event;
 use crate::ids::Protocol;
 use crate::publication::Grade;
 use crate::rules::Rule;

@@ -1,5 +1,6 @@
 //! What a client gets.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,10 +12,12 @@ use proto::urgency::Urgency;
 use super::connection::Open;
 use super::written::{Form, Written};
 use super::{bridge, translate};
-use crate::core::{Delivery, Next};
+use crate::core::{self, Delivery, Next, tell_dropped_for};
 use crate::event::Drop;
+use crate::explain::Sent;
 use crate::ids::{ConnectionId, Principal};
 use crate::outputs::Context;
+use crate::publication::{MAX_HOPS, Publication};
 
 /// Gives a client what waits, while it has room.
 pub(super) fn deliver(
@@ -72,7 +75,10 @@ fn publish(
         && written.has(form, open.max_bytes)
     {
         if let Some(out) = context.outputs.writer(id) {
+            let before = out.len();
             written.repeat(form, delivery, out);
+            let bytes = out.len() - before;
+            tell_sent(context, open, publication, None, bytes);
         }
         return;
     }
@@ -85,11 +91,16 @@ fn publish(
         Some(bridge) => bridge::to_remote(&bridge.routes, &publication.topic),
         None => Some(publication.topic.clone()),
     };
-    let Some(topic) = topic else { return ends(context, open, delivery, Drop::Unmappable) };
+    let Some(topic) = topic else {
+        return ends(context, open, delivery, Drop::Unmappable, format_args!("no route has it"));
+    };
+    let is_elsewhere = publication.is_followed && topic != publication.topic;
+    let there = is_elsewhere.then(|| topic.clone());
     if let Some(end) = open.end.as_ref().filter(|_| open.version == Version::V5)
         && !bridge::add_via(publication, end, &mut properties)
     {
-        return ends(context, open, delivery, Drop::Loop);
+        let detail = format_args!("the other broker has had it, or it has passed {MAX_HOPS}");
+        return ends(context, open, delivery, Drop::Loop, detail);
     }
     if publication.urgency < Urgency::DEFAULT {
         context.outputs.urge(id);
@@ -118,23 +129,84 @@ fn publish(
     {
         written.keep(form, packet);
     }
-    let why = match packet {
+    let written = match packet {
         Ok(packet) => write(context, id, open, &packet),
-        Err(_) => Some(Drop::Unmappable),
+        Err(_) => Err(NotWritten::Unmappable),
     };
-    if why.is_none()
-        && let Some((number, false)) = number
-    {
+    if let (Ok(_), Some((number, false))) = (&written, number) {
         open.numbered.insert(publication.topic.clone(), number);
     }
-    if let Some(why) = why {
-        ends(context, open, delivery, why);
+    tell_written(context, open, delivery, there.as_deref(), &written);
+}
+
+/// Tells what came of a PUBLISH.
+fn tell_written(
+    context: &mut Context<'_>,
+    open: &Open,
+    delivery: &Delivery,
+    there: Option<&str>,
+    written: &Result<usize, NotWritten>,
+) {
+    match written {
+        Ok(bytes) => tell_sent(context, open, &delivery.publication, there, *bytes),
+        Err(NotWritten::TooLarge { bytes }) => {
+            let detail = format_args!("{bytes} bytes, the client takes {}", open.max_bytes);
+            ends(context, open, delivery, Drop::TooLarge, detail);
+        }
+        Err(NotWritten::Unmappable) => {
+            let detail = format_args!("no PUBLISH has room for it");
+            ends(context, open, delivery, Drop::Unmappable, detail);
+        }
+        Err(NotWritten::Gone) => {}
     }
 }
 
+/// Why a PUBLISH is not written.
+enum NotWritten {
+    /// It is longer than the client takes.
+    TooLarge { bytes: usize },
+    /// It cannot say the topic or a property.
+    Unmappable,
+    /// There is no connection.
+    Gone,
+}
+
+/// Tells in which form a publication that is followed was sent.
+fn tell_sent(
+    context: &mut Context<'_>,
+    open: &Open,
+    publication: &Publication,
+    there: Option<&str>,
+    bytes: usize,
+) {
+    if !publication.is_followed {
+        return;
+    }
+    let protocol = match open.version {
+        Version::V31 => "MQTT 3.1",
+        Version::V311 => "MQTT 3.1.1",
+        Version::V5 => "MQTT 5",
+    };
+    let mut hops = Vec::new();
+    if let Some(end) = open.end.as_ref().filter(|_| open.version == Version::V5) {
+        hops.extend(publication.details.iter().flat_map(|details| details.via.clone()));
+        hops.push(end.node.to_string());
+    }
+    let (to, message_bytes) = (there.map(str::to_owned), Some(bytes));
+    let sent = Sent { protocol, to, message_bytes, hops };
+    core::tell_sent(context.core, publication, open.session, sent);
+}
+
 /// A publication does not go to the client.
-fn ends(context: &mut Context<'_>, open: &Open, delivery: &Delivery, why: Drop) {
-    context.core.tell_dropped(&delivery.publication, Some(open.session), why);
+fn ends(
+    context: &mut Context<'_>,
+    open: &Open,
+    delivery: &Delivery,
+    why: Drop,
+    detail: fmt::Arguments<'_>,
+) {
+    let session = Some(open.session);
+    tell_dropped_for(context.core, &delivery.publication, session, why, detail);
     if let Some(handle) = delivery.handle {
         context.core.finish(open.session, handle.get(), false);
     }
@@ -153,24 +225,27 @@ fn number(open: &Open, topic: &Arc<str>) -> Option<(u16, bool)> {
     (next <= open.max_numbered).then_some((next, false))
 }
 
-/// Writes a PUBLISH; why not, where it cannot be.
+/// Writes a PUBLISH; how many bytes it has.
 fn write(
     context: &mut Context<'_>,
     id: ConnectionId,
     open: &Open,
     packet: &Publish,
-) -> Option<Drop> {
+) -> Result<usize, NotWritten> {
     if open.max_bytes < usize::MAX {
         let packet = Packet::Publish(packet.clone());
-        if encoded_len(&packet, open.version) > open.max_bytes {
+        let bytes = encoded_len(&packet, open.version);
+        if bytes > open.max_bytes {
             // MQTT 5 §3.1.2.11.4: as if it had been sent.
-            return Some(Drop::TooLarge);
+            return Err(NotWritten::TooLarge { bytes });
         }
     }
-    let out = context.outputs.writer(id)?;
+    let out = context.outputs.writer(id).ok_or(NotWritten::Gone)?;
+    let before = out.len();
     if encode_publish_head(packet, open.version, out).is_err() {
-        return Some(Drop::Unmappable);
+        return Err(NotWritten::Unmappable);
     }
+    let head_bytes = out.len() - before;
     context.outputs.append(id, &packet.payload);
-    None
+    Ok(head_bytes + packet.payload.len())
 }

@@ -99,6 +99,7 @@ pub(super) fn delivered(
 
 fn details_of(publication: &Publication, details: &Details) -> Properties {
     if publication.protocol == Protocol::Mqtt
+        && publication.coded.is_none()
         && let Some(original) = &details.original
         && let Ok(properties) = Properties::decode(original.clone(), FORWARDED)
     {

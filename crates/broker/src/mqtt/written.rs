@@ -3,7 +3,7 @@
 use proto::mqtt::{Marks, Publish, Version, encode_publish_head};
 
 use crate::core::Delivery;
-use crate::publication::Grade;
+use crate::publication::{Grade, PayloadForm};
 
 /// Publications that are remembered: those of a reading of many small ones, each for all sessions
 /// that get it.
@@ -28,6 +28,7 @@ struct Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
     id: u64,
+    coded: Option<PayloadForm>,
     version: Version,
     grade: Grade,
     retain: bool,
@@ -42,7 +43,8 @@ impl Form {
         let is_own = is_v5
             && (has_alias || delivery.identifiers.is_some() || publication.deadline.is_some());
         let Delivery { grade, retain, .. } = *delivery;
-        (!is_own).then_some(Self { id: publication.id, version, grade, retain })
+        let (id, coded) = (publication.id, publication.coded);
+        (!is_own).then_some(Self { id, coded, version, grade, retain })
     }
 }
 

@@ -65,7 +65,8 @@ impl Clients {
         if code.is_accepted() {
             self.give(context, id, delivery, flight.refusals);
         } else {
-            self.not_given(context, id, &delivery, Drop::Refused);
+            let detail = format_args!("the client refuses an id for its topic");
+            self.not_given(context, id, &delivery, Drop::Refused, detail);
         }
         self.pump(context, id);
     }
@@ -115,14 +116,17 @@ impl Clients {
         let Step::Publish { delivery, .. } = flight.step else { return };
         match flight.refusals {
             ..MAX_REFUSALS => self.give(context, id, delivery, flight.refusals + 1),
-            _ => self.not_given(context, id, &delivery, Drop::Refused),
+            _ => {
+                let detail = format_args!("the client does not know its topic again and again");
+                self.not_given(context, id, &delivery, Drop::Refused, detail);
+            }
         }
         self.pump(context, id);
     }
 
     fn refused(&mut self, context: &mut Context<'_>, id: ConnectionId) {
         if let Some(Step::Publish { delivery, .. }) = self.land(id).map(|flight| flight.step) {
-            self.not_given(context, id, &delivery, Drop::Refused);
+            self.not_given(context, id, &delivery, Drop::Refused, format_args!(""));
         }
         self.pump(context, id);
     }

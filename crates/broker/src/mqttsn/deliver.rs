@@ -1,5 +1,6 @@
 //! What a client gets, and how often it is sent (MQTT-SN 1.2 §6.10, §6.13).
 
+use std::fmt;
 use std::time::Duration;
 
 use proto::mqttsn::{Packet, Publish};
@@ -8,8 +9,9 @@ use super::client::{Flight, Habit, Phase, Step};
 use super::clients::{Clients, Due};
 use super::source::encode;
 use super::will::qos;
-use crate::core::{Delivery, Next};
+use crate::core::{Delivery, Next, tell_dropped_for, tell_sent};
 use crate::event::Drop;
+use crate::explain::Sent;
 use crate::ids::{ConnectionId, Ticket};
 use crate::outputs::Context;
 use crate::publication::Grade;
@@ -87,18 +89,23 @@ impl Clients {
             dup: delivery.repeated,
         });
         let len = packet.encoded_len() + client.source.head_bytes();
-        let message = encode(&packet).filter(|_| len <= self.settings.max_datagram_bytes);
-        let Some(message) = message else {
-            return self.not_given(context, id, &delivery, Drop::TooLarge);
+        let max = self.settings.max_datagram_bytes;
+        let Some(message) = encode(&packet).filter(|_| len <= max) else {
+            let detail = format_args!("{len} bytes, a datagram takes {max}");
+            return self.not_given(context, id, &delivery, Drop::TooLarge, detail);
         };
+        let session = client.session;
+        let sent = Sent { protocol: "MQTT-SN 1.2", message_bytes: Some(len), ..Sent::default() };
         if delivery.grade > Grade::AtMostOnce && client.habit != Habit::Silent {
+            tell_sent(context.core, &delivery.publication, session, sent);
             let flight = Flight::new(Step::Publish { topic, delivery }, msg_id, message);
             return self.launch(context, id, Flight { refusals, ..flight });
         }
         client.source.transmit(context.outputs, &message);
         if delivery.grade > Grade::AtMostOnce {
-            context.core.finish(client.session, msg_id, false);
+            context.core.finish(session, msg_id, false);
         }
+        tell_sent(context.core, &delivery.publication, session, sent);
     }
 
     /// A topic gets an id that the client knows (MQTT-SN 1.2 §6.5).
@@ -113,14 +120,16 @@ impl Clients {
         let Some(client) = self.get_mut(id) else { return };
         let name = delivery.publication.topic.clone();
         let Some(assigned) = client.topics.assign(&name, false, max) else {
-            return self.not_given(context, id, &delivery, Drop::Unmappable);
+            let detail = format_args!("all {max} topic ids of the client are in use");
+            return self.not_given(context, id, &delivery, Drop::Unmappable, detail);
         };
         let (topic_id, msg_id) = (assigned.id, client.next_msg_id());
         let packet = Packet::Register { topic_id, msg_id, name: &name };
         let len = packet.encoded_len() + client.source.head_bytes();
-        let message = encode(&packet).filter(|_| len <= self.settings.max_datagram_bytes);
-        let Some(message) = message else {
-            return self.not_given(context, id, &delivery, Drop::TooLarge);
+        let max = self.settings.max_datagram_bytes;
+        let Some(message) = encode(&packet).filter(|_| len <= max) else {
+            let detail = format_args!("a REGISTER of {len} bytes, a datagram takes {max}");
+            return self.not_given(context, id, &delivery, Drop::TooLarge, detail);
         };
         if assigned.is_changed {
             self.keep_topic(context, id, topic_id);
@@ -289,7 +298,8 @@ impl Clients {
         let Some(flight) = self.land(id) else { return };
         match &flight.step {
             Step::Register { delivery, .. } | Step::Publish { delivery, .. } => {
-                self.not_given(context, id, delivery, Drop::Refused);
+                let detail = format_args!("the client does not answer");
+                self.not_given(context, id, delivery, Drop::Refused, detail);
             }
             Step::Release => {
                 if let Some(client) = self.get(id) {
@@ -313,9 +323,11 @@ impl Clients {
         id: ConnectionId,
         delivery: &Delivery,
         why: Drop,
+        detail: fmt::Arguments<'_>,
     ) {
         let Some(client) = self.get(id) else { return };
-        context.core.tell_dropped(&delivery.publication, Some(client.session), why);
+        let session = Some(client.session);
+        tell_dropped_for(context.core, &delivery.publication, session, why, detail);
         if let Some(handle) = delivery.handle {
             context.core.finish(client.session, handle.get(), false);
         }

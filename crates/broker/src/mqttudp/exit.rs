@@ -7,8 +7,9 @@ use bytes::Bytes;
 use proto::mqttudp::{Packet, Records};
 
 use super::{Due, MqttUdp, refuse};
-use crate::core::{Next, Opening};
+use crate::core::{Next, Opening, tell_dropped_for, tell_sent};
 use crate::event::Drop;
+use crate::explain::Sent;
 use crate::filter::matches;
 use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId};
 use crate::outputs::Context;
@@ -174,8 +175,15 @@ impl MqttUdp {
         let created_ms = publication.details.as_ref().and_then(|details| details.created_ms);
         let session = self.sending.get(&listener).map(|sending| sending.session);
         let Some(datagram) = self.send(context, listener, &packet, None, created_ms) else {
-            return context.core.tell_dropped(publication, session, Drop::TooLarge);
+            let max = self.settings.listeners.get(&listener).map_or(0, |of| of.max_datagram_bytes);
+            let detail = format_args!("a datagram takes {max} bytes");
+            return tell_dropped_for(context.core, publication, session, Drop::TooLarge, detail);
         };
+        if let Some(session) = session {
+            let message_bytes = Some(datagram.len());
+            let sent = Sent { protocol: "MQTT/UDP", message_bytes, ..Sent::default() };
+            tell_sent(context.core, publication, session, sent);
+        }
         let exits = self.settings.listeners.get(&listener).map(|of| &of.exit);
         let mut exits = exits.into_iter().flatten();
         if let Some(exit) = exits.find(|exit| matches(&exit.filter, &publication.topic)) {

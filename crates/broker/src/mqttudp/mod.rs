@@ -19,6 +19,7 @@ use bytes::Bytes;
 use proto::mqttudp::{Datagram, MAX_QOS, Packet, Publish, Signature};
 use proto::timers::Timers;
 
+use crate::core;
 use crate::event::Event;
 use crate::filter::matches;
 use crate::ids::{ConnectionId, Protocol, SessionId, Ticket};
@@ -193,12 +194,14 @@ impl MqttUdp {
 
     /// Who listens wants to know the value of a topic: it is sent to all, if that may leave.
     fn asked(&mut self, context: &mut Context<'_>, listener: u16, topic: &str) {
-        let may_leave = self.sending.get(&listener).is_some_and(|sending| sending.sends(topic));
-        let value = context.core.retained_at(context.now, topic).filter(|_| may_leave).cloned();
+        let sending = self.sending.get(&listener).filter(|sending| sending.sends(topic));
+        let Some(session) = sending.map(|sending| sending.session) else { return };
+        let value = context.core.retained_at(context.now, topic).cloned();
         let Some(value) = value else { return };
         if self.is_asked_again(context.now, (listener, Some(value.topic.clone()))) {
             return;
         }
+        let value = core::dress_for(context.core, session, &value);
         self.send_value(context, listener, &value);
     }
 

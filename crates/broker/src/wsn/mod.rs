@@ -41,6 +41,7 @@ use crate::event::Event;
 use crate::http::{Answer, Asked, Posted};
 use crate::ids::{ConnectionId, Protocol, SessionId, Ticket};
 use crate::outputs::Context;
+use crate::publication::PayloadForm;
 use addressing::{Headers, Properties};
 use answers::Response;
 use fault::{Fault, FaultKind};
@@ -52,6 +53,14 @@ use subscription::Subscription;
 pub use topics::Mount;
 pub use tree::{NodeId, Tree};
 pub use xpath::{Error as XPathError, Filter as XPathFilter};
+
+/// A publication as an element, in the form that its payload has then.
+#[derive(Debug)]
+struct Rendered {
+    id: u64,
+    coded: Option<PayloadForm>,
+    element: Arc<str>,
+}
 
 /// Connections of ours stand for subscriptions; the shell's numbers are below.
 const FIRST_CONNECTION: u64 = 1 << 63;
@@ -108,7 +117,7 @@ pub(crate) struct Wsn {
     /// Whether the request that is served came over TLS.
     is_asked_securely: bool,
     /// The element of the publication that was last sent, for all who get it.
-    rendered: Option<(u64, Arc<str>)>,
+    rendered: Option<Rendered>,
 }
 
 impl Wsn {

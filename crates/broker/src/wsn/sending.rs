@@ -13,14 +13,17 @@ use super::soap::{envelope, raw};
 use super::subscription::{Consumer, Flying, Posting, Style, Subscription};
 use super::topics::Topics;
 use super::tree::Tree;
-use super::{Due, Purpose, Wsn};
-use crate::core::{Delivery, Next};
+use super::{Due, Purpose, Rendered, Wsn};
+use crate::core::{Delivery, Next, tell_dropped_for, tell_sent, tell_unchosen};
 use crate::event::{Drop, Event};
+use crate::explain::Sent;
 use crate::http::{Post, Posted};
 use crate::ids::Protocol;
 use crate::outputs::Context;
 use crate::publication::{Form, Publication};
 
+/// What sends, for who asks later.
+pub(super) const PROTOCOL: &str = "WS-Notification 1.3";
 /// Bytes after which a POST gets no further message.
 const MAX_BATCH_BYTES: usize = 256 << 10;
 
@@ -53,7 +56,14 @@ impl Wsn {
         let Some(subscription) = self.subscriptions.get_mut(&id) else { return };
         let Consumer::Push(endpoint) = &subscription.consumer else { return };
         let style = &subscription.style;
-        context.outputs.post(post(post_id, endpoint, style, &topics, &flying, &elements));
+        let post = post(post_id, endpoint, style, &topics, &flying, &elements);
+        let message_bytes = (flying.len() == 1).then_some(post.body.len());
+        for Flying { publication, .. } in flying.iter().filter(|it| it.publication.is_followed) {
+            let (protocol, to) = (PROTOCOL, Some(endpoint.address.clone()));
+            let sent = Sent { protocol, to, message_bytes, ..Sent::default() };
+            tell_sent(context.core, publication, session, sent);
+        }
+        context.outputs.post(post);
         subscription.posting = Some(Posting { id: post_id, flying });
         self.posts.insert(post_id, Purpose::Notify(id));
     }
@@ -80,6 +90,7 @@ impl Wsn {
             if is_wanted(context, subscription, &element) {
                 return Some((Flying { handle, publication }, element));
             }
+            tell_unchosen(context.core, &publication, session, "not-selected");
             if let Some(handle) = handle {
                 context.core.finish(session, handle.get(), false);
             }
@@ -88,13 +99,13 @@ impl Wsn {
 
     /// A publication as an element, made once for all who get it.
     pub(super) fn element(&mut self, publication: &Publication) -> Arc<str> {
-        if let Some((id, element)) = &self.rendered
-            && *id == publication.id
-        {
+        let (id, coded) = (publication.id, publication.coded);
+        let is_it = |it: &&Rendered| it.id == id && it.coded == coded;
+        if let Some(Rendered { element, .. }) = self.rendered.as_ref().filter(is_it) {
             return element.clone();
         }
         let element: Arc<str> = element_of(publication).into();
-        self.rendered = Some((publication.id, element.clone()));
+        self.rendered = Some(Rendered { id, coded, element: element.clone() });
         element
     }
 
@@ -125,6 +136,10 @@ impl Wsn {
             return self.send(context, id);
         }
         let refused = posted.status.is_some_and(is_refusal);
+        let what = match posted.status {
+            Some(status) => format!("answered with {status}"),
+            None => "is not reached".to_owned(),
+        };
         let wait = subscription.fail(refused, first, last);
         let gives_up = refused
             && posting.flying.len() == 1
@@ -138,17 +153,17 @@ impl Wsn {
                     Some(handle) => {
                         context.core.give_back(session, handle.get());
                     }
-                    // At most once: it had its attempt.
-                    None => context.core.tell_dropped(publication, Some(session), Drop::Refused),
+                    None => {
+                        // At most once: it had its attempt.
+                        let detail = format_args!("the consumer {what}");
+                        let session = Some(session);
+                        tell_dropped_for(context.core, publication, session, Drop::Refused, detail);
+                    }
                 }
             }
         }
         context.core.set_asleep(session, true);
         self.timers.set(Due::Retry(id), Some(context.now.saturating_add(wait)));
-        let what = match posted.status {
-            Some(status) => format!("answered with {status}"),
-            None => "is not reached".to_owned(),
-        };
         let connection = None;
         let why = format!("the consumer of subscription {id:x} {what}");
         context.core.tell(Event::Refused { protocol: Protocol::Wsn, connection, why });
@@ -189,6 +204,7 @@ fn element_of(publication: &Publication) -> String {
     let details = publication.details.as_deref();
     let original = details.and_then(|details| details.original.as_ref());
     let came = match (publication.protocol, original) {
+        _ if publication.coded.is_some() => None,
         (Protocol::Wsn, Some(original)) => Some(original),
         (Protocol::Wsn, None) if publication.form == Form::Xml => Some(&publication.payload),
         _ => None,

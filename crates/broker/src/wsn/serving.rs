@@ -10,14 +10,16 @@ use super::fault::{Fault, FaultKind};
 use super::names::{LW, WSN_BR, WSNT, WSRF_RL, WSTOP};
 use super::requests::{Notification, Request, Subscribe};
 use super::resources::{PullPoint, Resource};
-use super::sending::notification_of;
+use super::sending::{PROTOCOL, notification_of};
 use super::soap::Envelope;
 use super::subscription::{Consumer, Style, Subscription};
 use super::time::{self, Until};
 use super::topics::{Dialect, Spelling};
 use super::tree::Tree;
 use super::{Due, FIRST_CONNECTION, Served, Wsn};
-use crate::core::Opening;
+use crate::core::{Opening, dress, tell_sent};
+use crate::explain::Sent;
+use crate::forms::For;
 use crate::http::Asked;
 use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId};
 use crate::outputs::Context;
@@ -338,6 +340,9 @@ impl Wsn {
             let what = "the topic has no current message";
             return Err(Fault::new(FaultKind::NO_CURRENT_MESSAGE, what));
         };
+        let user = user.map(|user| &**user);
+        let receiver = For { protocol: Protocol::Wsn, name: "", user };
+        let publication = dress(context.core, receiver, &publication);
         Ok(Response::CurrentMessage(self.element(&publication).to_string()))
     }
 
@@ -450,11 +455,17 @@ impl Wsn {
         }
         let (flying, element) = self.take(context, id)?;
         let subscription = self.subscriptions.get(&id)?;
-        if let Some(handle) = flying.handle {
-            context.core.finish(subscription.session, handle.get(), false);
-        }
+        let session = subscription.session;
         let style = &subscription.style;
-        Some(notification_of(&self.settings.topics(), style, &flying.publication, &element))
+        let message =
+            notification_of(&self.settings.topics(), style, &flying.publication, &element);
+        let (protocol, message_bytes) = (PROTOCOL, Some(message.len()));
+        let sent = Sent { protocol, message_bytes, ..Sent::default() };
+        tell_sent(context.core, &flying.publication, session, sent);
+        if let Some(handle) = flying.handle {
+            context.core.finish(session, handle.get(), false);
+        }
+        Some(message)
     }
 
     /// The properties of a resource that are asked for by name (WS-ResourceProperties 1.2).

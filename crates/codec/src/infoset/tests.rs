@@ -57,7 +57,7 @@ fn an_infoset_comes_back_and_a_schema_makes_it_smaller() {
         let mut sizes = Vec::new();
         for options in [Options::EXI, Options::EXI_SCHEMA, Options::WBXML] {
             let (back, len) = through(&schema_context, options, &message);
-            assert!(same_xml(message.as_bytes(), &back).unwrap(), "{}", options.label());
+            assert!(same_xml(message.as_bytes(), &back, &LIMITS).unwrap(), "{}", options.label());
             sizes.push(len);
         }
         println!("{} bytes: exi, with schema, wbxml {sizes:?}", message.len());
@@ -78,7 +78,7 @@ fn a_block_of_short_values_comes_back() {
         let message = format!("<r>{}</r>", element.repeat(count));
         for options in [Options::EXI, Options::EXI_SCHEMA, Options::WBXML] {
             let (back, len) = through(&schema_context, options, &message);
-            assert!(same_xml(message.as_bytes(), &back).unwrap(), "{}", options.label());
+            assert!(same_xml(message.as_bytes(), &back, &LIMITS).unwrap(), "{}", options.label());
             assert!(len < message.len(), "{}: {len}", options.label());
         }
     }
@@ -138,7 +138,8 @@ fn other_grammars_and_other_lengths_are_refused() {
 
 #[test]
 fn documents_differ_by_whatever_they_say() {
-    let same = |one: &str, other: &str| same_xml(one.as_bytes(), other.as_bytes()).unwrap();
+    let same =
+        |one: &str, other: &str| same_xml(one.as_bytes(), other.as_bytes(), &LIMITS).unwrap();
     for (one, other) in [
         ("<a x='1' y='2'/>", "<a y=\"2\"  x=\"1\" ></a>"),
         ("<a>&lt;<![CDATA[b]]></a>", "<a>&#60;b</a>"),
@@ -187,7 +188,7 @@ proptest! {
         for text in texts {
             let message = format!("<r><{text}x>{text}</{text}x></r>");
             let (back, _) = through(&schema_context, Options::EXI, &message);
-            prop_assert!(same_xml(message.as_bytes(), &back).unwrap());
+            prop_assert!(same_xml(message.as_bytes(), &back, &LIMITS).unwrap());
             let mut junk = Vec::new();
             let mut decoder = schema_context.decoder(Options::EXI);
             prop_assert!(decoder.decode(b"\0\x01", 9, true, &mut junk).is_err());

@@ -1,10 +1,13 @@
-//! XML as far as the services need it: writing text, and a strict reader for hostile input.
+//! XML as far as the services need it: writing text, and strict readers for hostile input, one of
+//! which allocates nothing.
 
 mod reader;
+mod scanner;
 #[cfg(test)]
 mod tests;
 
 pub use reader::{Attribute, Node, Reader};
+pub use scanner::{Malformed, Piece, Scanner, Tag, Written};
 
 /// Appends `text` with the five characters that markup uses replaced (XML 1.0 §2.4). Characters
 /// that XML cannot hold (§2.2) become U+FFFD.

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{Attribute, Node, Reader, escape};
+use super::{Attribute, Node, Piece, Reader, Scanner, escape};
 use crate::Error;
 
 fn read(document: &str) -> Result<Vec<Node>, Error> {
@@ -154,5 +154,155 @@ proptest! {
         if let Some(part) = document.get(..cut.min(document.len() - 1)) {
             prop_assert!(read(part).is_err());
         }
+    }
+}
+
+/// What the scanner finds, as nodes; texts that touch are joined on both sides to be compared.
+fn scan(document: &str) -> Result<Vec<Node>, String> {
+    let mut scanner = Scanner::new(document);
+    let mut nodes = Vec::new();
+    loop {
+        let node = match scanner.next_piece().map_err(|error| error.to_string())? {
+            Piece::Over => return Ok(joined(nodes)),
+            Piece::End => Node::End,
+            Piece::Text(text) => Node::Text(text.replace("\r\n", "\n").replace('\r', "\n")),
+            Piece::Character(one) => Node::Text(one.into()),
+            Piece::Start(tag) => Node::Start {
+                namespace: (!tag.namespace.is_empty()).then(|| tag.namespace.to_owned()),
+                name: tag.name.to_owned(),
+                attributes: Vec::new(),
+            },
+        };
+        nodes.push(node);
+    }
+}
+
+fn joined(nodes: Vec<Node>) -> Vec<Node> {
+    let mut out: Vec<Node> = Vec::new();
+    for mut node in nodes {
+        if let Node::Start { attributes, namespace, .. } = &mut node {
+            attributes.clear();
+            namespace.take_if(|namespace| namespace.is_empty());
+        }
+        match (out.last_mut(), node) {
+            (_, Node::Text(text)) if text.is_empty() => {}
+            (Some(Node::Text(before)), Node::Text(text)) => before.push_str(&text),
+            (_, node) => out.push(node),
+        }
+    }
+    out
+}
+
+#[test]
+fn the_scanner_gives_slices_and_attributes_by_namespace() {
+    let document = "<?xml version='1.0' encoding=\"utf-8\"?><p:a xmlns:p='urn:1' p:x='1' x=\"2\">\
+                    <b xmlns='urn:2' xml:lang='en'/></p:a>";
+    let mut scanner = Scanner::new(document);
+    let Ok(Piece::Start(a)) = scanner.next_piece() else { panic!("a start tag first") };
+    assert_eq!((a.namespace, a.name, a.attributes().len()), ("urn:1", "a", 2));
+    assert_eq!((a.attribute("urn:1", "x"), a.attribute("", "x")), (Some("1"), Some("2")));
+    let Ok(Piece::Start(b)) = scanner.next_piece() else { panic!("another one") };
+    assert_eq!((b.namespace, b.attribute("", "lang"), scanner.depth()), ("urn:2", None, 2));
+    assert!(matches!(scanner.next_piece(), Ok(Piece::End)));
+    assert!(matches!(scanner.next_piece(), Ok(Piece::End)));
+    assert!(matches!(scanner.next_piece(), Ok(Piece::Over)));
+    assert!(matches!(scanner.next_piece(), Ok(Piece::Over)));
+}
+
+#[test]
+fn the_scanner_refuses_what_is_beyond_its_bounds() {
+    let nested = |depth: usize| format!("{}{}", "<a>".repeat(depth), "</a>".repeat(depth));
+    assert!(scan(&nested(16)).is_ok());
+    assert!(scan(&nested(17)).unwrap_err().contains("nest at most 16"));
+    let attributes = |count: usize| {
+        let all: String = (0..count).map(|at| format!(" a{at}='x'")).collect();
+        format!("<a{all}/>")
+    };
+    assert!(scan(&attributes(16)).is_ok());
+    assert!(scan(&attributes(17)).unwrap_err().contains("at most 16"));
+    let spaces = |count: usize| {
+        let all: String = (0..count).map(|at| format!(" xmlns:a{at}='x'")).collect();
+        format!("<b><a{all}/><a{all}/></b>")
+    };
+    assert!(scan(&spaces(32)).is_ok(), "those of an element that ended are forgotten");
+    assert!(scan(&spaces(33)).unwrap_err().contains("at most 32"));
+    for document in ["<a><?b c?></a>", "<a xmlns='urn:&amp;'/>", "<!DOCTYPE a><a/>"] {
+        assert!(scan(document).is_err(), "{document}");
+    }
+}
+
+const PARTS: [&str; 34] = [
+    "<",
+    ">",
+    "/",
+    "</",
+    "/>",
+    "<a>",
+    "</a>",
+    "<p:b",
+    "</p:b>",
+    " x='1'",
+    " p:x=\"&#65;\"",
+    "\"",
+    "'",
+    "&",
+    "&amp;",
+    "&#x41;",
+    "&#0;",
+    ";",
+    "=",
+    " ",
+    "\r\n",
+    "]]>",
+    "<![CDATA[",
+    "<!--",
+    "-->",
+    "--",
+    "<?xml version='1.0'?>",
+    "<?x?>",
+    " xmlns='urn:1'",
+    " xmlns:p='urn:2'",
+    " xmlns:p=''",
+    "é",
+    "\u{1}",
+    "\u{ffff}",
+];
+
+proptest! {
+    /// What the scanner takes, the reader takes, and finds the same in it.
+    #[test]
+    fn the_scanner_takes_nothing_that_the_reader_refuses(
+        parts in proptest::collection::vec(0..PARTS.len(), 0..24),
+        in_root in proptest::bool::ANY,
+    ) {
+        let inside: String = parts.iter().map(|&part| PARTS[part]).collect();
+        let document = match in_root {
+            true => format!("<r xmlns:p='urn:3'>{inside}</r>"),
+            false => inside,
+        };
+        if let Ok(found) = scan(&document) {
+            prop_assert_eq!(read(&document).map(joined), Ok(found), "{}", document);
+        }
+    }
+
+    /// A document that the reader takes, of what the scanner knows, it takes too.
+    #[test]
+    fn the_scanner_takes_what_services_are_sent(
+        parts in proptest::collection::vec(0..8_usize, 0..12),
+    ) {
+        let known = [
+            "<a>1</a>",
+            "<p:b x='&lt;'/>",
+            "text &amp; &#65;",
+            "<![CDATA[<x>]]>",
+            "<!-- - -->",
+            "\n",
+            "<c xmlns='urn:4'><d/></c>",
+            "<e xmlns:q='urn:5' q:y=''>é</e >",
+        ];
+        let inside: String = parts.iter().map(|&part| known[part]).collect();
+        let head = "\u{feff}<?xml version=\"1.0\"?>\n";
+        let document = format!("{head}<r xmlns:p='urn:3'>{inside}</r>\n");
+        prop_assert_eq!(scan(&document).ok(), read(&document).ok().map(joined));
     }
 }

@@ -12,47 +12,76 @@ use crate::amqp091::queue::{Message, Queue};
 use crate::amqp091::routing::{BRIDGE, Pattern};
 use crate::amqp091::storing::{self, Record};
 use crate::amqp091::translate::{self, REPLY_TOPIC};
-use crate::core::{Delivery, Next};
+use crate::core::{Delivery, Next, dress_for, tell_dropped_for, tell_sent};
 use crate::event::Drop;
+use crate::explain::Sent;
+use crate::ids::SessionId;
 use crate::outputs::Context;
 use crate::publication::{Grade, Publication};
+
+/// Queues that are told of by name.
+const MAX_NAMED: usize = 8;
+
+/// Tells which queues have taken a publication that is followed.
+fn tell_queues(
+    context: &mut Context<'_>,
+    session: SessionId,
+    publication: &Publication,
+    queues: &[Arc<str>],
+) {
+    if !publication.is_followed || queues.is_empty() {
+        return;
+    }
+    let named = queues.iter().take(MAX_NAMED).map(|queue| &**queue).collect::<Vec<_>>().join(", ");
+    let to = match queues.len().saturating_sub(MAX_NAMED) {
+        0 => format!("queues: {named}"),
+        more => format!("queues: {named} and {more} others"),
+    };
+    let sent = Sent { protocol: "AMQP 0.9.1", to: Some(to), ..Sent::default() };
+    tell_sent(context.core, publication, session, sent);
+}
 
 impl Host {
     /// Takes what waits for the bridge.
     pub(in crate::amqp091) fn receive(&mut self, context: &mut Context<'_>) {
         let Some(session) = self.bridge.session() else { return };
         while let Some(next) = context.core.take(context.now, session) {
-            let handle = match next {
+            match next {
                 Next::Publish(delivery) => {
-                    self.arrive(context, &delivery);
-                    delivery.handle
+                    let queues = self.arrive(context, &delivery);
+                    // Before it is done with: which is what is told last.
+                    tell_queues(context, session, &delivery.publication, &queues);
+                    if let Some(handle) = delivery.handle {
+                        context.core.finish(session, handle.get(), false);
+                    }
                 }
-                Next::Release(handle) => Some(handle),
-            };
-            if let Some(handle) = handle {
-                context.core.finish(session, handle.get(), false);
+                Next::Release(handle) => {
+                    context.core.finish(session, handle.get(), false);
+                }
             }
         }
         self.bury(context);
     }
 
-    fn arrive(&mut self, context: &mut Context<'_>, delivery: &Delivery) {
+    /// Puts a message into the queues that it is for; which have taken it.
+    fn arrive(&mut self, context: &mut Context<'_>, delivery: &Delivery) -> Vec<Arc<str>> {
         let publication = &delivery.publication;
         if let Some(queue) = publication.topic.strip_prefix(REPLY_TOPIC) {
             let message = message(context, publication, "", queue, false);
             if let Some(id) = self.id_of(queue) {
-                self.push(context, &id.name, &message);
-                return;
+                let taken = self.push(context, &id.name, &message);
+                return taken.map(|_| id.name).into_iter().collect();
             }
         } else if let Some(key) = key_of(&publication.topic) {
             let message = message(context, publication, BRIDGE, &key, publication.retain);
-            for queue in self.find_queues(&message).queues {
-                self.push(context, &queue, &message);
-            }
-            return;
+            let mut queues: Vec<Arc<str>> = self.find_queues(&message).queues.into_iter().collect();
+            queues.retain(|queue| self.push(context, queue, &message).is_some());
+            return queues;
         }
         let session = self.bridge.session();
-        context.core.tell_dropped(publication, session, Drop::Unmappable);
+        let detail = format_args!("its topic is no routing key of at most 255 bytes");
+        tell_dropped_for(context.core, publication, session, Drop::Unmappable, detail);
+        Vec::new()
     }
 
     /// Gives a queue that is bound what is retained.
@@ -65,10 +94,14 @@ impl Host {
         let Some(filter) = filter_of(pattern) else { return };
         let pattern = Pattern::new(pattern);
         let max = context.core.settings().max_queued;
-        for publication in context.core.retained_for(context.now, &filter, max) {
+        let session = self.bridge.session();
+        for mut publication in context.core.retained_for(context.now, &filter, max) {
             let Some(key) = key_of(&publication.topic).filter(|key| pattern.fits(key)) else {
                 continue;
             };
+            if let Some(session) = session {
+                publication = dress_for(context.core, session, &publication);
+            }
             let message = message(context, &publication, BRIDGE, &key, true);
             self.push(context, queue, &message);
         }

@@ -190,6 +190,9 @@ async fn act(
         }
         Does::About => about(shared),
         Does::OpenApi => with_type(StatusCode::OK, JSON, OPENAPI),
+        Does::Wsdl(_) if parts.uri.query() == Some(uddi::LANGUAGE_QUERY) => {
+            with_type(StatusCode::OK, SOAP, uddi::LANGUAGE_SCHEMA)
+        }
         Does::Wsdl(set) => {
             let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
             let address = format!("http://{}{}", host.unwrap_or("localhost"), parts.uri.path());

@@ -17,4 +17,4 @@ pub(crate) use envelope::{Fault, fault, request, response};
 pub(crate) use kept::{document, kind_number, of_document};
 pub(crate) use read::facts;
 pub(crate) use schema::{NAMESPACE, collapsed};
-pub(crate) use wsdl::{Set, wsdl};
+pub(crate) use wsdl::{LANGUAGE_QUERY, LANGUAGE_SCHEMA, Set, wsdl};

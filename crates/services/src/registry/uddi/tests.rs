@@ -122,6 +122,18 @@ fn the_wsdl_is_well_formed_and_has_the_operations() {
 }
 
 #[test]
+fn the_wsdl_imports_nothing_from_elsewhere() {
+    let document = Element::parse(&wsdl(Set::Inquiry, "http://127.0.0.1:1/uddi")).unwrap();
+    let schema = document.child("types").unwrap().child("schema").unwrap();
+    let import = schema.child("import").unwrap();
+    let here = format!("http://127.0.0.1:1/uddi?{LANGUAGE_QUERY}");
+    assert_eq!(import.attribute("schemaLocation"), Some(here.as_str()));
+    let imported = Element::parse(LANGUAGE_SCHEMA).unwrap();
+    assert_eq!(imported.attribute("targetNamespace"), import.attribute("namespace"));
+    assert_eq!(imported.child("attribute").unwrap().attribute("name"), Some("lang"));
+}
+
+#[test]
 fn an_answer_of_others_is_read_with_what_it_says_beside() {
     let message = "<u:serviceDetail xmlns:u='urn:uddi-org:api_v3' \
                    xmlns:i='http://www.w3.org/2001/XMLSchema-instance' i:type='x' \

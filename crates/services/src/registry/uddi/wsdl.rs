@@ -69,7 +69,7 @@ pub(crate) fn wsdl(set: Set, address: &str) -> String {
          xmlns:uddi=\"{NAMESPACE}\" targetNamespace=\"{port_types}\">\n<types>\n{}</types>\n\
          <message name=\"fault\"><part name=\"body\" element=\"uddi:dispositionReport\"/>\
          </message>\n",
-        schema()
+        schema(address)
     );
     for (operation, answer) in set.operations() {
         let part = |element: &str| format!("<part name=\"body\" element=\"uddi:{element}\"/>");
@@ -112,13 +112,30 @@ pub(crate) fn wsdl(set: Set, address: &str) -> String {
     out
 }
 
-/// The schema of all elements that are served.
-fn schema() -> String {
+/// The query, at the address of a set, of the schema that the others import.
+pub(crate) const LANGUAGE_QUERY: &str = "xsd=xml";
+
+/// `xml:lang` (XML 1.0 §2.12): served here, since a client that has only this network cannot ask
+/// for the schema where it comes from.
+pub(crate) const LANGUAGE_SCHEMA: &str = concat!(
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
+    "<xs:schema xmlns:xs=\"http://www.w3.org/2001/XMLSchema\" ",
+    "targetNamespace=\"http://www.w3.org/XML/1998/namespace\">\n",
+    "<xs:attribute name=\"lang\"><xs:simpleType><xs:union memberTypes=\"xs:language\">",
+    "<xs:simpleType><xs:restriction base=\"xs:string\"><xs:enumeration value=\"\"/>",
+    "</xs:restriction></xs:simpleType></xs:union></xs:simpleType></xs:attribute>\n",
+    "</xs:schema>\n"
+);
+
+/// The schema of all elements that are served at an address.
+fn schema(address: &str) -> String {
     let mut out = format!(
         "<xs:schema xmlns:xs=\"http://www.w3.org/2001/XMLSchema\" xmlns:uddi=\"{NAMESPACE}\" \
          targetNamespace=\"{NAMESPACE}\" elementFormDefault=\"qualified\">\n\
-         <xs:import namespace=\"http://www.w3.org/XML/1998/namespace\"/>\n"
+         <xs:import namespace=\"http://www.w3.org/XML/1998/namespace\" schemaLocation=\""
     );
+    escape(address, &mut out);
+    let _ = writeln!(out, "?{LANGUAGE_QUERY}\"/>");
     RULES.iter().for_each(|rule| element(rule, &mut out));
     out.push_str("</xs:schema>\n");
     out

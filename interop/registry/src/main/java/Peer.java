@@ -1,9 +1,7 @@
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CountDownLatch;
-import javax.xml.ws.BindingProvider;
 import javax.xml.ws.Endpoint;
-import org.apache.juddi.v3.client.UDDIService;
+import org.apache.cxf.jaxws.JaxWsProxyFactoryBean;
 import org.uddi.api_v3.AccessPoint;
 import org.uddi.api_v3.AuthToken;
 import org.uddi.api_v3.BindingTemplate;
@@ -20,6 +18,7 @@ import org.uddi.api_v3.GetAuthToken;
 import org.uddi.api_v3.GetServiceDetail;
 import org.uddi.api_v3.KeyedReference;
 import org.uddi.api_v3.Name;
+import org.uddi.api_v3.Result;
 import org.uddi.api_v3.SaveBusiness;
 import org.uddi.api_v3.ServiceDetail;
 import org.uddi.api_v3.ServiceList;
@@ -49,10 +48,17 @@ public final class Peer {
         new CountDownLatch(1).await();
     }
 
-    private static <T> T at(T port, String url) {
-        Map<String, Object> context = ((BindingProvider) port).getRequestContext();
-        context.put(BindingProvider.ENDPOINT_ADDRESS_PROPERTY, url);
-        return port;
+    /** A port of the library, without its WSDL, which imports schemas that only the Internet has. */
+    private static <T> T at(Class<T> port, String url) {
+        JaxWsProxyFactoryBean factory = new JaxWsProxyFactoryBean();
+        factory.setServiceClass(port);
+        factory.setAddress(url);
+        return factory.create(port);
+    }
+
+    /** What the library reads of a fault, of which class ever the runtime makes it. */
+    private static Result report(Exception fault) {
+        return DispositionReportFaultMessage.getDispositionReport(fault).getResult().get(0);
     }
 
     private static void say(String name, Object value) {
@@ -90,10 +96,9 @@ public final class Peer {
     }
 
     private static void call(String base, String user, String password) throws Exception {
-        UDDIService library = new UDDIService();
-        UDDISecurityPortType security = at(library.getUDDISecurityPort(), base + "security");
-        UDDIInquiryPortType inquiry = at(library.getUDDIInquiryPort(), base + "inquiry");
-        UDDIPublicationPortType publish = at(library.getUDDIPublicationPort(), base + "publish");
+        UDDISecurityPortType security = at(UDDISecurityPortType.class, base + "security");
+        UDDIInquiryPortType inquiry = at(UDDIInquiryPortType.class, base + "inquiry");
+        UDDIPublicationPortType publish = at(UDDIPublicationPortType.class, base + "publish");
         GetAuthToken login = new GetAuthToken();
         login.setUserID(user);
         login.setCred(password);
@@ -124,8 +129,8 @@ public final class Peer {
         try {
             inquiry.getServiceDetail(get);
             say("gone", "no fault");
-        } catch (DispositionReportFaultMessage fault) {
-            say("gone", fault.getFaultInfo().getResult().get(0).getErrno());
+        } catch (Exception fault) {
+            say("gone", report(fault).getErrno());
         }
         DiscardAuthToken discard = new DiscardAuthToken();
         discard.setAuthInfo(token.getAuthInfo());
@@ -133,8 +138,8 @@ public final class Peer {
         try {
             publish.saveBusiness(save);
             say("discarded", "no fault");
-        } catch (DispositionReportFaultMessage fault) {
-            say("discarded", fault.getFaultInfo().getResult().get(0).getErrInfo().getErrCode());
+        } catch (Exception fault) {
+            say("discarded", report(fault).getErrInfo().getErrCode());
         }
     }
 }
