@@ -52,6 +52,11 @@ impl<P: Copy + Ord, V: Held> Kept<P, V> {
         self.bytes
     }
 
+    /// What is kept there.
+    pub(super) fn get(&self, peer: P, key: &[u8]) -> Option<&V> {
+        self.entries.get(&(peer, key.to_vec())).map(|entry| &entry.value)
+    }
+
     /// Takes out what is kept there.
     pub(super) fn take(&mut self, peer: P, key: &[u8]) -> Option<V> {
         let whole = (peer, key.to_vec());

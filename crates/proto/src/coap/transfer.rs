@@ -30,6 +30,7 @@ use super::Content;
 use super::guard::{Guard, Incoming};
 use super::machine::{self, Address, Counts, Endpoint, Flow, Input, Of, Output, Settings};
 pub(super) use client::Client;
+pub use flowing::MAX_FIRST_BYTES;
 pub(super) use flowing::Opening;
 use gathered::Gathered;
 pub(super) use medium::Medium;
@@ -37,7 +38,7 @@ pub(super) use server::Server;
 
 pub use call::MAX_RESTARTS;
 pub use incoming::MAX_WHOLE_BYTES;
-pub use served::{MAX_BEHIND_BYTES, MAX_FLOWING};
+pub use served::{MAX_BEHIND_BYTES, MAX_FLOWING, MAX_FLOWING_PER_PEER};
 pub use server::{
     MAX_SERVED, MAX_SERVED_BYTES, MAX_SERVED_PER_PEER, MAX_UPLOAD_BYTES, MAX_UPLOADS,
     MAX_UPLOADS_PER_PEER,
@@ -69,7 +70,7 @@ pub struct Transfers<P> {
     q_client: Option<q_block::Client<P>>,
     q_server: Option<q_block::Server<P>>,
     /// Bodies that go by RFC 9177, as a whole.
-    gathered: Gathered,
+    gathered: Gathered<P>,
     /// Bounded by what one input can do.
     queues: Queues<P>,
     endpoint_wakes_at: Option<Duration>,
@@ -209,6 +210,8 @@ impl<P: Address> Transfers<P> {
         }
         self.give(input);
         self.drain();
+        let endpoint = &self.endpoint;
+        self.gathered.expire(|exchange| endpoint.is_open(exchange), &mut self.queues);
     }
 
     /// An input of the caller's.
@@ -232,14 +235,7 @@ impl<P: Address> Transfers<P> {
                     self.client.open(request, peer, (content, is_confirmable), opening, queues);
                 }
             }
-            Input::Begin { exchange, content } => match &mut self.q_server {
-                Some(server) if server.has(exchange) => {
-                    if let Some(refused) = self.gathered.begin(exchange, content, queues) {
-                        server.respond(self.now, exchange, refused, queues);
-                    }
-                }
-                _ => self.server.begin_flow(self.now, exchange, content, queues),
-            },
+            Input::Begin { exchange, content } => self.begin(exchange, content),
             Input::Flow(flow) => self.flow(flow),
             Input::Ping { request, peer } => match &self.q_client {
                 // A number that is in use already is ignored.
@@ -251,7 +247,7 @@ impl<P: Address> Transfers<P> {
                 _ => self.client.cancel(request, queues),
             },
             Input::Respond { exchange, content } => match &mut self.q_server {
-                Some(server) if server.has(exchange) => {
+                Some(server) if server.requester(exchange).is_some() => {
                     server.respond(self.now, exchange, content, queues);
                 }
                 _ => self.server.respond(self.now, exchange, content, queues),
@@ -267,6 +263,19 @@ impl<P: Address> Transfers<P> {
                 self.server.notify(self.now, exchange, content, queues);
             }
             other => queues.inputs.push_back(other),
+        }
+    }
+
+    /// An answer with the beginning of its body.
+    fn begin(&mut self, exchange: u64, content: Content) {
+        let queues = &mut self.queues;
+        let quick = self.q_server.as_mut().and_then(|it| Some((it.requester(exchange)?, it)));
+        let Some((peer, server)) = quick else {
+            return self.server.begin_flow(self.now, exchange, content, queues);
+        };
+        let answered = self.gathered.begin(self.now, (exchange, peer), content, queues);
+        if let Some((exchange, content)) = answered {
+            server.respond(self.now, exchange, content, queues);
         }
     }
 

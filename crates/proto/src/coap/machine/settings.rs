@@ -206,12 +206,18 @@ pub enum Input<P> {
         is_confirmable: bool,
         /// Whether its body goes on: an [`Output::Flow`] says for how many bytes there is room.
         has_more: bool,
-        /// So many bytes of the answer's body there is room for. One part may go beyond it.
+        /// So many bytes of the answer's body there is room for. One part may go beyond it. The
+        /// first has so many too, or [`MAX_FIRST_BYTES`], where the body is not shorter: what
+        /// becomes another until then is asked for anew, [`MAX_RESTARTS`] times at most.
+        ///
+        /// [`MAX_FIRST_BYTES`]: crate::coap::transfer::MAX_FIRST_BYTES
+        /// [`MAX_RESTARTS`]: crate::coap::transfer::MAX_RESTARTS
         room_bytes: usize,
     },
     /// The answer to an [`Output::Request`], with the beginning of its body, which goes on as the
     /// peer asks for its blocks: an [`Output::Flow`] says for how many bytes there is room, or that
-    /// nobody asks for more. It is not observed.
+    /// nobody asks for more. It is not observed. As it lasts beyond the request, it is only for who
+    /// has shown that it has its address: others get [`Input::Challenge`].
     Begin {
         /// The number of the request.
         exchange: u64,

@@ -22,7 +22,7 @@ use super::framed::MAX_FIRST_MESSAGE_BYTES;
 use super::kept::Bounds;
 use super::machine::{self, EXCHANGE_LIFETIME, Flow, Of, Reason};
 use super::transfer::{Client, Opening, Queues, Server};
-use super::{Content, MAX_TOKEN_BYTES, Token};
+use super::{Code, Content, MAX_TOKEN_BYTES, Token};
 use messages::Messages;
 
 pub use settings::*;
@@ -88,12 +88,13 @@ impl Connection {
         self.messages.peer.is_some()
     }
 
-    /// Whether a request of either side has no answer yet, or something is observed.
+    /// Whether a request of either side has no answer yet, the body of one of the peer's goes on,
+    /// or something is observed.
     #[must_use]
     pub fn is_open(&self) -> bool {
         let Messages { calls, exchanges, observations, .. } = &self.messages;
         let is_idle = calls.is_empty() && exchanges.is_empty() && observations.is_empty();
-        !is_idle || !self.held.is_empty()
+        !is_idle || !self.held.is_empty() || self.server.has_incoming()
     }
 
     /// Bytes that are kept because of what the peer sent and asked for: parts of messages and of
@@ -284,6 +285,11 @@ impl Connection {
                 self.server.answered(exchange, messages.is_observed(exchange));
             }
             Inner::Notify { exchange, content } => messages.notify(exchange, content),
+            // Its peer hears no acknowledgement that would say so.
+            Inner::Drop { exchange } => {
+                let content = Content::new(Code::REQUEST_ENTITY_INCOMPLETE);
+                messages.respond(exchange, content);
+            }
             // There is nothing of these over a reliable transport.
             Inner::Datagram { .. }
             | Inner::Challenge { .. }
@@ -292,7 +298,6 @@ impl Connection {
             | Inner::Begin { .. }
             | Inner::Flow(_)
             | Inner::Further { .. }
-            | Inner::Drop { .. }
             | Inner::Rate(_)
             | Inner::Wake => {}
         }

@@ -157,6 +157,7 @@ impl<P: Address> Call<P> {
         {
             self.template.payload = std::mem::take(&mut self.body);
             self.phase = Phase::Whole;
+            flowing.is_moving = false;
         }
         was_wanted
     }
@@ -164,7 +165,7 @@ impl<P: Address> Call<P> {
     /// The block of the request's body that begins at `offset`, with its bytes.
     pub(super) fn upload(&self, offset: usize) -> Option<(Block, Bytes)> {
         let block = block_at(offset, self.upload_szx)?;
-        let Some(flowing) = &self.flowing else {
+        let Some(flowing) = self.flowing.as_ref().filter(|flowing| flowing.is_moving) else {
             return slice_within(&self.body, block, self.medium.room(&self.template));
         };
         // What the peer has is kept no longer.
@@ -206,7 +207,9 @@ impl<P: Address> Call<P> {
 
     /// Begins anew, if that does no harm and has not been done too often.
     fn restart(&mut self, otherwise: Next) -> Next {
-        if self.flowing.is_some() {
+        // What was given out is given out, and what was let go is not here any more.
+        let is_gone = |it: &Flowing| it.has_given || it.is_moving;
+        if self.flowing.as_ref().is_some_and(is_gone) {
             return otherwise;
         }
         let is_harmless = self.template.code.is_safe() || matches!(self.phase, Phase::Upload(_));
@@ -256,7 +259,7 @@ impl<P: Address> Call<P> {
                 // RFC 7959 §2.3: from now on in blocks as small as the peer wants them.
                 self.upload_szx = szx.unwrap_or(sent.szx).min(sent.szx);
                 self.phase = Phase::Upload(offset + bytes.len());
-                if self.flowing.is_some() {
+                if self.flowing.as_ref().is_some_and(|flowing| flowing.is_moving) {
                     self.body = self.body.slice(bytes.len()..);
                 }
                 Next::Send
@@ -276,8 +279,9 @@ impl<P: Address> Call<P> {
             _ => 0,
         };
         let is_success = content.code.is_success();
-        if self.flowing.is_some() && expected > 0 && !is_success {
-            // What was begun has no end any more.
+        let has_given = self.flowing.as_ref().is_some_and(|flowing| flowing.has_given);
+        if has_given && expected > 0 && !is_success {
+            // What was given out has no end any more.
             return Next::Fail(Reason::Changed);
         }
         if content.code == Code::REQUEST_ENTITY_INCOMPLETE && expected > 0 {
@@ -305,10 +309,13 @@ impl<P: Address> Call<P> {
             // RFC 7959 §2.4: blocks of another body.
             return self.restart(Next::Fail(Reason::Changed));
         }
-        if self.flowing.is_some() {
+        if has_given {
             return self.part(block, content.payload);
         }
-        match self.download.push(block, &content.payload, content.uint(option::SIZE2)) {
+        // What a server says of the size of what is given out as it comes is not believed: the last
+        // block is the one behind which no more follow.
+        let size = content.uint(option::SIZE2).filter(|_| self.flowing.is_none());
+        match self.download.push(block, &content.payload, size) {
             Ok(true) => {
                 let body = std::mem::replace(&mut self.download, Assembly::new(MAX_BODY_BYTES));
                 let first = std::mem::replace(&mut self.first, Content::new(Code::EMPTY));
@@ -317,23 +324,33 @@ impl<P: Address> Call<P> {
             Ok(false) => {
                 self.phase = Phase::Download(self.download.len());
                 self.download_szx = block.szx;
-                Next::Send
+                self.gathered()
             }
             Err(Refusal::TooLarge(_)) => Next::Fail(Reason::TooLarge),
             Err(_) => Next::Fail(Reason::BadAnswer),
         }
     }
 
-    /// The next block of a response that is given out as it comes. What a server says of the size
-    /// is not believed: the last block is the one behind which no more follow.
+    /// What follows a block behind which others come: it is kept while there is room for more and
+    /// nothing was given out, so that what is short is whole, or can be asked for anew.
+    fn gathered(&mut self) -> Next {
+        let here = self.download.len();
+        let Some(flowing) = self.flowing.as_mut().filter(|flowing| !flowing.gathers(here)) else {
+            return Next::Send;
+        };
+        flowing.has_given = true;
+        let begun = std::mem::replace(&mut self.download, Assembly::new(MAX_BODY_BYTES));
+        Next::Part { head: Some(self.first.clone()), bytes: begun.into_bytes(), is_last: false }
+    }
+
+    /// The next block of a response that is given out as it comes.
     fn part(&mut self, block: Block, bytes: Bytes) -> Next {
         if !block.is_length(bytes.len()) {
             return Next::Fail(Reason::BadAnswer);
         }
-        let head = (block.num == 0).then(|| self.first.clone());
         self.phase = Phase::Download(block.offset().saturating_add(bytes.len()));
         self.download_szx = block.szx;
-        Next::Part { head, bytes, is_last: !block.more }
+        Next::Part { head: None, bytes, is_last: !block.more }
     }
 }
 

@@ -9,7 +9,7 @@ use super::flowing::Opening;
 use super::{Medium, Queues};
 use crate::coap::chance::{Chance, For};
 use crate::coap::machine::{Address, Flow, Input, MAX_REQUESTS, Of, Output, Reason};
-use crate::coap::{Code, Content, option};
+use crate::coap::{Code, Content, key_of, option};
 
 /// All requests of this side.
 #[derive(Debug)]
@@ -105,8 +105,25 @@ impl<P: Address> Client<P> {
             let failed = Output::Failed { request, reason: Reason::Misuse };
             return queues.outputs.push_back(failed);
         }
-        let call = Call::opened((peer, self.medium), content, is_confirmable, opening);
+        let mut call = Call::opened((peer, self.medium), content, is_confirmable, opening);
+        // RFC 9175 §3.5.2: nor is one that fetches the same taken for this one.
+        if self.is_asked(peer, &call.template) {
+            let tag = self.request_tag();
+            call.template.push(option::REQUEST_TAG, &tag);
+        }
         self.begin(request, call, queues);
+    }
+
+    /// Whether a request that is open has the same key at this peer.
+    fn is_asked(&self, peer: P, content: &Content) -> bool {
+        let key = key_of(content);
+        let is_like = |call: &Call<P>| call.peer == peer && call.template.code == content.code;
+        self.calls.values().any(|call| is_like(call) && key_of(&call.template) == key)
+    }
+
+    fn request_tag(&mut self) -> [u8; 4] {
+        let [a, b, c, d, ..] = self.chance.next(For::RequestTag).to_be_bytes();
+        [a, b, c, d]
     }
 
     /// A step of a body of a request of this side, or of its answer.
@@ -179,9 +196,12 @@ impl<P: Address> Client<P> {
         // RFC 9175 §3.4: blocks of bodies that go side by side are told apart.
         let is_tagged = call.template.first(option::REQUEST_TAG).is_some();
         if matches!(call.phase, Phase::Upload(_)) && !is_tagged {
-            let tag = self.chance.next(For::RequestTag).to_be_bytes();
-            call.template.push(option::REQUEST_TAG, &tag[..4]);
+            let tag = self.request_tag();
+            if let Some(call) = self.calls.get_mut(&request) {
+                call.template.push(option::REQUEST_TAG, &tag);
+            }
         }
+        let Some(call) = self.calls.get_mut(&request) else { return };
         let (peer, is_confirmable) = (call.peer, call.is_confirmable);
         let is_unpaced = call.is_unpaced && call.phase == Phase::Whole;
         let Some(content) = call.message() else {

@@ -14,11 +14,19 @@ pub(in crate::coap) struct Opening {
 /// what is being read behind that.
 const MAX_MESSAGES: usize = 3;
 
+/// Bytes of an answer that are kept before anything of it is given out, where there is room for so
+/// much.
+pub const MAX_FIRST_BYTES: usize = 64 << 10;
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Flowing {
     /// Whether all of the request's body is here that is not with the peer.
     pub(super) has_all: bool,
+    /// Whether what the peer has of it is kept no longer.
+    pub(super) is_moving: bool,
+    /// Whether something of the answer was given out.
+    pub(super) has_given: bool,
     /// A body of so many bytes goes in one message.
     pub(super) whole_bytes: usize,
     /// Bytes that were asked for and have not come.
@@ -33,6 +41,8 @@ impl Flowing {
     pub(super) fn new(opening: Opening, whole_bytes: usize) -> Self {
         Self {
             has_all: !opening.has_more,
+            is_moving: opening.has_more,
+            has_given: false,
             whole_bytes,
             wanted: 0,
             room: opening.room_bytes,
@@ -58,6 +68,12 @@ impl Flowing {
         self.wanted = self.wanted.saturating_sub(bytes);
         self.has_all |= is_last;
         was_wanted
+    }
+
+    /// Whether there is room for more of an answer of which so much is here and nothing was given
+    /// out.
+    pub(super) fn gathers(&self, here: usize) -> bool {
+        here < self.room.min(MAX_FIRST_BYTES)
     }
 
     /// So many bytes of the answer are given out; whether the next block is asked for now.

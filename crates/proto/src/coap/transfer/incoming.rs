@@ -76,6 +76,10 @@ impl<P: Address> Incoming<P> {
         Self { all: BTreeMap::new(), bounds }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     pub(super) fn has(&self, id: u64) -> bool {
         self.all.contains_key(&id)
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::incoming::{Came, Early, Incoming, MAX_WHOLE_BYTES};
 use super::pending::Pending;
-use super::served::{Flows, Found, Waiting};
+use super::served::{Ended, Fit, Flows, MAX_SILENCE, Waiting};
 use super::{Medium, Queues};
 use crate::coap::chance::{Chance, For};
 use crate::coap::kept::{Bounds, Held, Kept};
@@ -35,9 +35,28 @@ impl Held for Assembly {
     }
 }
 
-impl Held for Content {
+/// A response of which blocks are still to be asked for.
+#[derive(Debug)]
+struct Whole {
+    content: Content,
+    /// The number of its beginning among all.
+    begun: u64,
+    /// The end of the farthest block that was sent.
+    reached: usize,
+    used_at: Duration,
+}
+
+impl Held for Whole {
     fn held_bytes(&self) -> usize {
-        self.payload.len()
+        self.content.payload.len()
+    }
+}
+
+impl Whole {
+    /// How well the block that begins there belongs to it.
+    fn fit(&self, offset: usize) -> Fit {
+        let is_within = offset < self.content.payload.len();
+        Fit { is_next: offset == self.reached, is_within, begun: self.begun }
     }
 }
 
@@ -58,7 +77,7 @@ pub(in crate::coap) struct Server<P> {
     uploads: Kept<P, Assembly>,
     /// Where long bodies of requests are given out as they come.
     incoming: Option<Incoming<P>>,
-    served: Kept<P, Content>,
+    served: Kept<P, Whole>,
     /// Answers that are not whole.
     flows: Flows<P>,
     chance: Chance,
@@ -110,6 +129,11 @@ impl<P: Address> Server<P> {
     /// Bytes of what is kept.
     pub(in crate::coap) fn held_bytes(&self) -> usize {
         self.uploads.bytes() + self.served.bytes() + self.flows.bytes()
+    }
+
+    /// Whether a body of a request is given out, and its end has not come.
+    pub(in crate::coap) fn has_incoming(&self) -> bool {
+        self.incoming.as_ref().is_some_and(|incoming| !incoming.is_empty())
     }
 
     pub(in crate::coap) fn expire(&mut self, now: Duration, queues: &mut Queues<P>) {
@@ -176,16 +200,9 @@ impl<P: Address> Server<P> {
         }
         if let Some(block) = block2.filter(|block| block.num > 0) {
             let (of, asked) = ((peer, &key[..]), (exchange, block));
-            match self.flows.requested(now, of, asked, self.medium, queues) {
-                Found::Taken => return,
-                Found::Refused(content) => return queues.inputs.push_back(answer(content)),
-                Found::Nothing => {}
+            if self.was_begun(now, of, asked, content.code, queues) {
+                return;
             }
-        }
-        if let Some(block) = block2.filter(|block| block.num > 0)
-            && let Some(response) = self.again(now, peer, &key, block, content.code)
-        {
-            return queues.inputs.push_back(answer(response));
         }
         for number in [option::BLOCK1, option::BLOCK2, option::SIZE1] {
             content.remove(number);
@@ -304,23 +321,41 @@ impl<P: Address> Server<P> {
         true
     }
 
-    /// A further block of a response. `None`: the application is asked for it again.
-    fn again(
+    /// Whether a further block of a response is answered, or will be; otherwise the application is
+    /// asked for it again.
+    fn was_begun(
         &mut self,
         now: Duration,
-        peer: P,
-        key: &[u8],
-        block: Block,
+        (peer, key): (P, &[u8]),
+        (exchange, block): (u64, Block),
         method: Code,
-    ) -> Option<Content> {
-        let Some(whole) = self.served.take(peer, key) else {
-            // What changes something is not done again.
-            let gone = Content::new(Code::REQUEST_ENTITY_INCOMPLETE);
-            return (!method.is_safe()).then_some(gone);
+        queues: &mut Queues<P>,
+    ) -> bool {
+        let offset = block.offset();
+        let whole = self.served.get(peer, key).map(|whole| whole.fit(offset));
+        let flow = self.flows.find((peer, key), offset);
+        let flow = flow.filter(|(fit, _)| whole.is_none_or(|whole| whole < *fit));
+        let content = match flow {
+            Some((_, id)) => self.flows.requested(now, id, (exchange, block), self.medium, queues),
+            None => match self.served.take(peer, key) {
+                Some(mut whole) => {
+                    let content = cut(&whole.content, block, self.medium);
+                    if !content.payload.is_empty() {
+                        whole.reached = whole.reached.max(offset + content.payload.len());
+                    }
+                    whole.used_at = now;
+                    self.served.put(now, peer, key, whole);
+                    Some(content)
+                }
+                None if method.is_safe() => return false,
+                // What changes something is not done again.
+                None => Some(Content::new(Code::REQUEST_ENTITY_INCOMPLETE)),
+            },
         };
-        let response = cut(&whole, block, self.medium);
-        self.served.put(now, peer, key, whole);
-        Some(response)
+        if let Some(content) = content {
+            queues.inputs.push_back(Input::Respond { exchange, content });
+        }
+        true
     }
 
     /// A request is not answered, as it will come again.
@@ -345,7 +380,9 @@ impl<P: Address> Server<P> {
             // The endpoint counts it.
             None => content,
             Some(Pending { peer, key, block1, block2 }) => {
-                self.flows.replaced(peer, &key, queues);
+                if content.code.is_success() {
+                    self.flows.replaced(now, (peer, &key), queues);
+                }
                 let is_observing = content.first(option::OBSERVE).is_some();
                 let response = self.begin(now, peer, &key, content, block2);
                 if is_observing {
@@ -393,7 +430,10 @@ impl<P: Address> Server<P> {
             let broken = Flow::Broken { of: Of::Exchange(id) };
             return queues.outputs.push_back(Output::Flow(broken));
         };
-        drop(self.served.take(peer, &key));
+        let is_left = |whole: &Whole| whole.used_at + MAX_SILENCE <= now;
+        if self.served.get(peer, &key).is_some_and(is_left) {
+            drop(self.served.take(peer, &key));
+        }
         // RFC 7959 §2.4: of a body that is not here nothing but this tells that it is another.
         if content.first(option::ETAG).is_none() {
             content.push(option::ETAG, &self.chance.next(For::ETag).to_be_bytes());
@@ -409,7 +449,10 @@ impl<P: Address> Server<P> {
         {
             return incoming.grew(*id, *bytes, queues);
         }
-        if let Some((peer, key, whole)) = self.flows.flow(flow, self.medium, queues) {
+        let is_free = |peer, key: &[u8]| self.served.get(peer, key).is_none();
+        if let Some(ended) = self.flows.flow(flow, is_free, self.medium, queues) {
+            let Ended { peer, key, content, begun, reached } = ended;
+            let whole = Whole { content, begun, reached, used_at: now };
             self.served.put(now, peer, &key, whole);
         }
     }
@@ -436,6 +479,7 @@ impl<P: Address> Server<P> {
             None => content,
             Some(observed) => {
                 let Observed { peer, key, szx } = &observed;
+                self.flows.replaced(now, (*peer, key), queues);
                 // RFC 7959 §2.6: the first block; the peer asks for the others.
                 let asked = szx.map(|szx| Block { num: 0, more: false, szx });
                 let first = self.begin(now, *peer, key, content, asked);
@@ -469,7 +513,9 @@ impl<P: Address> Server<P> {
         }
         let response = cut(&content, asked, self.medium);
         if is_large {
-            self.served.put(now, peer, key, content);
+            let (begun, reached) = (self.flows.next(), asked.offset() + response.payload.len());
+            let whole = Whole { content, begun, reached, used_at: now };
+            self.served.put(now, peer, key, whole);
         }
         response
     }

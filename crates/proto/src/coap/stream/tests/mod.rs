@@ -5,6 +5,7 @@
 mod any;
 mod bodies;
 mod flowing;
+mod incoming;
 mod observe;
 mod signals;
 

@@ -231,7 +231,10 @@ fn a_long_answer_is_given_out_as_it_comes() {
         flowed.open(get(), false);
         flowed.run(0);
         assert!(flowed.is_whole(), "seed {seed}: {:?}", flowed.ended);
-        assert_eq!((flowed.came, flowed.most_held), (LONG_BODY, 0), "seed {seed}");
+        assert_eq!(flowed.came, LONG_BODY, "seed {seed}");
+        // What there is room for is given out at once; then each block as it comes.
+        assert!(flowed.most_held < ROOM_BYTES + BLOCK_BYTES, "{} are held", flowed.most_held);
+        assert_eq!(flowed.client.held_bytes(), 0, "seed {seed}");
         let head = flowed.head.unwrap();
         assert_eq!((head.code, head.first(option::ETAG)), (Code::CONTENT, Some(&b"tag"[..])));
         assert_eq!(head.first(option::BLOCK2), None);
@@ -300,41 +303,113 @@ fn without_room_nothing_is_asked_for() {
     flowed.input(Input::Wake);
     while flowed.step() {}
     assert_eq!(flowed.came, ROOM_BYTES);
+    // Of what was given out as one all is taken.
     flowed.take();
     while flowed.step() {}
-    assert_eq!(flowed.came, ROOM_BYTES + BLOCK_BYTES);
-    assert_eq!(asked, 9);
+    assert_eq!((flowed.came, flowed.out.len()), (2 * ROOM_BYTES, 8));
+    flowed.take();
+    while flowed.step() {}
+    assert_eq!(flowed.came, 2 * ROOM_BYTES + BLOCK_BYTES);
+    assert_eq!(asked, 17);
 }
 
-/// RFC 7959 §2.4: what became another on its way breaks off, whatever else the server says of it.
+/// RFC 7959 §2.4: what became another behind what was given out breaks off, whatever else the
+/// server says of it.
 #[test]
 fn what_changes_on_its_way_breaks_off() {
+    const AT: u32 = 10;
     let block = |num| Block { num, more: true, szx: 6 };
     let at = |request: &Content| block_of(request, option::BLOCK2).num;
     let bare = |code| Content::new(code).with(option::ETAG, b"a");
     let whole = |num| with(bare(Code::CONTENT), option::BLOCK2, block(num));
     type Third<'a> = &'a dyn Fn() -> Content;
     let cases: [(Third<'_>, Reason); 7] = [
-        (&|| serve(&with(get(), option::BLOCK2, block(2)), 1 << 20, b"b"), Reason::Changed),
+        (&|| serve(&with(get(), option::BLOCK2, block(AT)), 1 << 20, b"b"), Reason::Changed),
         (&|| Content::new(Code::NOT_FOUND), Reason::Changed),
         (&|| Refusal::Incomplete.response(), Reason::Changed),
         (&|| bare(Code::CONTENT).with_payload("x"), Reason::BadAnswer),
-        (&|| whole(3).with_payload(bytes_at(3072, 1024)), Reason::BadAnswer),
-        (&|| whole(2).with_payload(bytes_at(2048, 1000)), Reason::BadAnswer),
-        (&|| whole(2), Reason::BadAnswer),
+        (&|| whole(AT + 1).with_payload(bytes_at(11 << 10, 1024)), Reason::BadAnswer),
+        (&|| whole(AT).with_payload(bytes_at(10 << 10, 1000)), Reason::BadAnswer),
+        (&|| whole(AT), Reason::BadAnswer),
     ];
     for (case, (third, reason)) in cases.into_iter().enumerate() {
         let mut count = 0;
         let mut answer = |request: &Content| {
             count += 1;
-            if at(request) == 2 { third() } else { serve(request, 1 << 20, b"a") }
+            if at(request) == AT { third() } else { serve(request, 1 << 20, b"a") }
         };
         let mut flowed = Flowed::new(1, 0, &mut answer);
         flowed.open(get(), false);
         flowed.run(0);
         assert_eq!(flowed.ended, Some(Output::Failed { request: REQUEST, reason }), "{case}");
-        assert_eq!((flowed.came, count), (2048, 3), "{case}");
+        assert_eq!((flowed.came, count), (10 << 10, 11), "{case}");
     }
+}
+
+/// Of what changes before anything was given out all is asked for anew, and what is short comes
+/// whole, with the server's word on what became of it.
+#[test]
+fn what_changes_before_it_is_given_out_is_asked_for_anew() {
+    for changes in [1, 3, 4] {
+        let mut count = 0;
+        let mut answer = |request: &Content| {
+            count += 1;
+            // Another one whenever its second block is asked for, until it has changed so often.
+            serve(request, 3000, &[u8::try_from(count / 2).unwrap().min(changes)])
+        };
+        let mut flowed = Flowed::new(1, 0, &mut answer);
+        flowed.open(get(), false);
+        flowed.run(0);
+        if changes == 4 {
+            let changed = Output::Failed { request: REQUEST, reason: Reason::Changed };
+            assert_eq!((flowed.ended, flowed.came), (Some(changed), 0));
+            continue;
+        }
+        assert!(flowed.is_whole(), "{changes}: {:?}", flowed.ended);
+        // One part: the whole.
+        assert_eq!((flowed.came, flowed.out.len()), (3000, 1));
+        assert_eq!(flowed.head.unwrap().first(option::ETAG), Some(&[changes][..]));
+    }
+    for code in [Code::INTERNAL_SERVER_ERROR, Code::NOT_FOUND] {
+        let mut answer = |request: &Content| match block_of(request, option::BLOCK2).num {
+            2 => Content::new(code),
+            _ => serve(request, 8000, b"a"),
+        };
+        let mut flowed = Flowed::new(1, 0, &mut answer);
+        flowed.open(get(), false);
+        flowed.run(0);
+        assert!(flowed.is_whole() && flowed.came == 0, "{:?}", flowed.ended);
+        assert_eq!(flowed.head.unwrap().code, code);
+    }
+}
+
+/// RFC 7959 §2.9.2: a server that has lost what it had gets it anew, as long as all of it is here.
+#[test]
+fn a_body_that_is_here_is_sent_anew() {
+    let mut numbers = Vec::new();
+    let mut answer = |request: &Content| {
+        let block = block_of(request, option::BLOCK1);
+        numbers.push(block.num);
+        match numbers.len() {
+            3 => Refusal::Incomplete.response(),
+            _ => store(request, &mut (block.offset() + 1024)),
+        }
+    };
+    let mut flowed = Flowed::new(1, 0, &mut answer);
+    flowed.open(post(0).with_payload(bytes_at(0, 4000)), false);
+    flowed.run(0);
+    assert!(flowed.is_whole(), "{:?}", flowed.ended);
+    assert_eq!(flowed.head.unwrap().code, Code::CHANGED);
+    assert_eq!(numbers, [0, 1, 2, 0, 1, 2, 3]);
+    // What has gone on is not here any more.
+    let mut answer = |request: &Content| match block_of(request, option::BLOCK1).num {
+        0..2 => store(request, &mut 4096),
+        _ => Refusal::Incomplete.response(),
+    };
+    let mut flowed = Flowed::new(1, 0, &mut answer);
+    flowed.open(post(0), true);
+    flowed.run(LONG_BODY);
+    assert_eq!(flowed.head.unwrap().code, Code::REQUEST_ENTITY_INCOMPLETE);
 }
 
 /// RFC 7959 §4: a size is an estimate at best.
@@ -403,7 +478,7 @@ fn what_is_cancelled_says_nothing_more() {
     let mut answer = |request: &Content| serve(request, 1 << 20, b"a");
     let mut flowed = Flowed::new(1, 0, &mut answer);
     flowed.open(get(), false);
-    while flowed.came < 4096 {
+    while flowed.came < ROOM_BYTES {
         flowed.step();
     }
     flowed.input(Input::Cancel { request: REQUEST });

@@ -1,4 +1,5 @@
 mod any;
+mod beside;
 mod flowing;
 mod guarded;
 mod incoming;
