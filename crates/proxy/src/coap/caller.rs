@@ -207,6 +207,8 @@ impl link::User for OverStream {
     }
 
     fn observe(&mut self, _: &stream::Connection, _: usize) -> Option<stream::Input> {
+        // Something came, or was taken.
+        self.waiting.heard.touch();
         None
     }
 }
@@ -251,8 +253,7 @@ impl Way {
 
     /// Asks, for an answer that is given out as it comes; whether that was taken.
     async fn open(&self, request: u64, peer: Peer, asked: Asked) -> bool {
-        let Asked { content, is_confirmable, has_more } = asked;
-        let room_bytes = ROOM_BYTES;
+        let Asked { content, is_confirmable, has_more, room_bytes } = asked;
         match self {
             Self::Datagrams(commands) => {
                 let input =
@@ -437,6 +438,8 @@ pub(crate) struct Asked {
     pub(crate) is_confirmable: bool,
     /// Whether that goes on.
     pub(crate) has_more: bool,
+    /// Bytes of the answer that there is room for at first, at most [`ROOM_BYTES`].
+    pub(crate) room_bytes: usize,
 }
 
 /// A request that is open; dropped, it is of no use any more.
@@ -468,6 +471,16 @@ impl Call {
             _ => 0,
         };
         event
+    }
+
+    /// What resolves when nobody has answered for so long, from now on.
+    pub(crate) fn silence(&self, patience: Duration) -> impl Future<Output = ()> + use<> {
+        let heard = self.waiting.heard.clone();
+        async move {
+            // sleep: however long it is since something was heard, it was not waited for before.
+            tokio::time::sleep(patience).await;
+            heard.stalled(patience).await;
+        }
     }
 
     /// More of the request's body, for which there was room.

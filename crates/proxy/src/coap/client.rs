@@ -8,7 +8,7 @@ use std::time::Duration;
 use proto::coap::uri::{Host, MAX_URI_BYTES, Scheme, Uri, Via};
 use proto::coap::{Block, Code, Content, option};
 
-use super::caller::{self, Caller};
+use super::caller::{self, Caller, ROOM_BYTES};
 use super::dial;
 use super::dtls::keys;
 use super::group;
@@ -429,13 +429,14 @@ impl Client {
         Call(self.caller.ask(self.peer, content, self.is_confirmable).await)
     }
 
-    /// Asks, where bodies are never here as a whole: the answer is given out as it comes, and the
-    /// request's body, of which the payload is the beginning, goes on with [`Call::give`] if
-    /// `has_more`. No observation, no ping, and blocks of RFC 7959 alone. At most 64 KiB of an
-    /// answer that nobody has taken are here, or over a stream a message more.
+    /// Asks, where bodies are never here as a whole: the answer is given out as it comes, behind
+    /// its first 64 KiB, and the request's body, of which the payload is the beginning, goes on
+    /// with [`Call::give`] if `has_more`. No observation, no ping, and blocks of RFC 7959 alone. At
+    /// most 64 KiB of an answer that nobody has taken are here, or over a stream a message more.
     pub async fn open(&self, has_more: bool) -> Call {
         let (content, is_confirmable) = (self.content.clone(), self.is_confirmable);
-        let asked = caller::Asked { content, is_confirmable, has_more };
+        let room_bytes = ROOM_BYTES;
+        let asked = caller::Asked { content, is_confirmable, has_more, room_bytes };
         Call(self.caller.open(self.peer, asked).await)
     }
 }
@@ -447,6 +448,11 @@ impl Call {
     /// What comes next; `None` behind the last. Who asks has taken what came before.
     pub async fn next(&mut self) -> Option<Event> {
         self.0.next().await.map(Event::from)
+    }
+
+    /// What resolves when nothing has come of the server for so long, from now on.
+    pub fn silence(&self, patience: Duration) -> impl Future<Output = ()> + use<> {
+        self.0.silence(patience)
     }
 
     /// More of the request's body, for which there was room ([`Event::Room`]); the last part may

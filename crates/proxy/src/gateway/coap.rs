@@ -12,6 +12,8 @@ mod flows;
 mod groups;
 mod observe;
 mod streams;
+#[cfg(test)]
+mod tests;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -189,7 +191,7 @@ impl Listener {
             groups.into_iter().for_each(|group| drop(members.spawn(group.serve())));
             let end = async {
                 parting.said().await;
-                tokio::join!(shares.idle(), strangers.idle(), places.idle());
+                all_answered(&[shares, strangers], &places).await;
                 let _ = commands.send(Command::End).await;
             };
             let _ = tokio::join!(endpoint.run(receiver, serving), end);
@@ -202,6 +204,14 @@ impl Listener {
         };
         Ok((accept, serve))
     }
+}
+
+/// Resolves when nothing is open, nor goes on at length, as what was open may.
+async fn all_answered(open: &[Arc<Shares>], places: &Arc<Shares>) {
+    for shares in open {
+        shares.idle().await;
+    }
+    places.idle().await;
 }
 
 /// Whether who asks has to show that it has its address.
@@ -269,7 +279,8 @@ impl Application for Serving {
         let observes = observe::wants(&content).then(|| self.observers.shares(from)).flatten();
         let is_observing = observes.is_some();
         let places = (place, observes);
-        let task = tokio::spawn(respond(server, (commands, flows), places, (exchange, begun)));
+        let request = (exchange, is_known, begun);
+        let task = tokio::spawn(respond(server, (commands, flows), places, request));
         if is_observing {
             self.observers.began(exchange, task.abort_handle());
         }
@@ -297,23 +308,18 @@ async fn respond(
     server: Arc<Server>,
     (commands, flows): (mpsc::Sender<Command>, Flows),
     (place, observes): (SharePlace, Option<SharePlace>),
-    (exchange, begun): (u64, Box<Begun>),
+    (exchange, is_known, begun): (u64, bool, Box<Begun>),
 ) {
     let from = begun.from;
     match server.carry_out(begun, observes.is_some()).await {
         Answer::Whole(content) => {
             let _ = commands.send(Command::Input(Input::Respond { exchange, content })).await;
         }
-        Answer::Flowing(flowing) => match flows.place(from) {
-            Some(_lasts) => {
-                drop((place, observes));
-                flows.follow(exchange, Back::Datagrams(commands), *flowing).await;
-            }
-            None => {
-                let content = server.full();
-                let _ = commands.send(Command::Input(Input::Respond { exchange, content })).await;
-            }
-        },
+        Answer::Flowing(flowing) => {
+            let whose = (exchange, from, is_known);
+            let full = || server.full();
+            flow(whose, (commands, flows), (place, observes), *flowing, full).await;
+        }
         Answer::Events(events) => {
             // It lasts: it has a place of its own.
             drop(place);
@@ -321,6 +327,27 @@ async fn respond(
             drop(observes);
         }
     }
+}
+
+/// Answers a request at length, for who is known to be at this address; who is not gets nothing
+/// that lasts, and is asked to show that he is.
+async fn flow(
+    (exchange, from, is_known): (u64, IpAddr, bool),
+    (commands, flows): (mpsc::Sender<Command>, Flows),
+    until_then: (SharePlace, Option<SharePlace>),
+    flowing: Flowing,
+    full: impl FnOnce() -> Content,
+) {
+    let place = if is_known { flows.place(from) } else { None };
+    let input = match place {
+        Some(_lasts) => {
+            drop(until_then);
+            return flows.follow(exchange, Back::Datagrams(commands), flowing).await;
+        }
+        None if is_known => Input::Respond { exchange, content: full() },
+        None => Input::Challenge { exchange },
+    };
+    let _ = commands.send(Command::Input(input)).await;
 }
 
 /// A request for which an origin is to be asked.
@@ -498,17 +525,24 @@ impl Server {
         fields::remove_hop_by_hop(&mut head.headers);
         let media = head.headers.get(header::CONTENT_TYPE);
         if observes && head.status.is_success() && observe::is_stream(media) {
-            let body = Timed::new(body, Side::Origin, self.clocks.of_answer(&head.headers));
+            let body = Timed::new(body, Side::Origin, self.clocks.of_answer(&head));
             return Ok(Answer::Events(Box::new(Events::of(body.boxed_unsync()))));
         }
         if media.is_some_and(|media| relay::is_endless(media.as_bytes())) {
             return Err(refuse(Code::BAD_GATEWAY, "the origin's answer has no end"));
         }
-        let body = Timed::new(body, Side::Origin, self.clocks.of_answer(&head.headers));
+        let body = Timed::new(body, Side::Origin, self.clocks.of_answer(&head));
         // Why an origin refuses is short, or of no use.
         let Read { bytes, rest, held } = self.read(body, head.status.is_success()).await?;
-        let content = mapping::answer(code, asked, &head, bytes, &mut self.tags())?;
-        Ok(match rest.filter(|_| !content.payload.is_empty()) {
+        let mut content = mapping::answer(code, asked, &head, bytes, &mut self.tags())?;
+        let rest = rest.filter(|_| !content.payload.is_empty());
+        // Blocks are put together by their tag (RFC 7959 §2.4), and what is not here may have to be
+        // fetched once more: other bytes with the same weak tag would be taken for these.
+        let is_weak = |tag: &HeaderValue| tag.as_bytes().starts_with(b"W/");
+        if rest.is_some() && head.headers.get(header::ETAG).is_some_and(is_weak) {
+            content.remove(option::ETAG);
+        }
+        Ok(match rest {
             Some(rest) => Answer::Flowing(Box::new(Flowing { content, rest, held })),
             None => Answer::Whole(content),
         })

@@ -4,7 +4,7 @@
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame};
@@ -12,15 +12,21 @@ use http_body_util::BodyExt as _;
 use proto::coap::{Content, MAX_BODY_BYTES};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::cache::{Cache, Key, Use};
-use crate::coap::caller::{Call, Caller, Event};
+use super::cache::{Cache, Key, Mark, Use};
+use crate::clock::{Side, Stalled};
+use crate::coap::caller::{Call, Caller, Event, ROOM_BYTES};
 use crate::coap::shares::SharePlace;
 use crate::flow::{AnyBody, BoxError};
+
+/// A confirmable message that nobody acknowledges is given up by then (RFC 7252 §4.8.2).
+const MAX_TRANSMIT_WAIT: Duration = Duration::from_secs(93);
 
 /// A request's body: its beginning, which may be sent to another address of the server as long as
 /// nothing behind it was, and the rest.
 pub(super) struct Upload {
     pub(super) first: Bytes,
+    /// Bytes of the answer that there is room for at first.
+    pub(super) answer_bytes: usize,
     rest: Option<AnyBody>,
     /// Of the rest, what came and was not wanted yet.
     left: Bytes,
@@ -34,7 +40,8 @@ impl Upload {
     /// Of a body that goes on with `rest`, if it does.
     pub(super) fn new(first: Bytes, rest: Option<AnyBody>, held: OwnedSemaphorePermit) -> Self {
         let has_ended = rest.is_none();
-        Self { first, rest, left: Bytes::new(), is_touched: false, has_ended, _held: held }
+        let (left, answer_bytes) = (Bytes::new(), ROOM_BYTES);
+        Self { first, answer_bytes, rest, left, is_touched: false, has_ended, _held: held }
     }
 
     /// Whether the body goes on behind its beginning.
@@ -73,6 +80,7 @@ impl Upload {
 /// What is gathered of an answer to be kept, once it is whole.
 pub(super) struct Gathering {
     pub(super) cache: Arc<Mutex<Cache>>,
+    pub(super) asked: Mark,
     pub(super) key: Key,
     pub(super) usage: Use,
     pub(super) head: Content,
@@ -99,17 +107,19 @@ impl Gathering {
     }
 
     fn keep(self) {
-        let Self { cache, key, usage, head, bytes, .. } = self;
+        let Self { cache, asked, key, usage, head, bytes, .. } = self;
         let answer = head.with_payload(bytes.freeze());
         let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
         // What is kept answers later requests.
-        let _ = cache.update(Instant::now(), key, usage, &answer);
+        let _ = cache.update(asked, key, usage, &answer);
     }
 }
 
 /// Where an answer comes from, and what it holds meanwhile.
 pub(super) struct Source {
     call: Call,
+    /// How long the server may be silent.
+    patience: Duration,
     _held: Held,
 }
 
@@ -117,12 +127,24 @@ pub(super) struct Source {
 type Held = (Arc<Caller>, SharePlace, OwnedSemaphorePermit);
 
 impl Source {
-    pub(super) fn new(call: Call, held: Held) -> Self {
-        Self { call, _held: held }
+    pub(super) fn new(call: Call, patience: Duration, held: Held) -> Self {
+        // By then the machine has said that a message was not acknowledged.
+        let patience = patience.max(MAX_TRANSMIT_WAIT);
+        Self { call, patience, _held: held }
+    }
+
+    /// What comes next. Blocks to others of the same server are a sign of life: each waits for its
+    /// turn.
+    async fn next(&mut self) -> Result<Option<Event>, Stalled> {
+        let silent = self.call.silence(self.patience);
+        tokio::select! {
+            event = self.call.next() => Ok(event),
+            () = silent => Err(Stalled::new(Side::Origin, self.patience)),
+        }
     }
 }
 
-type Next = Pin<Box<dyn Future<Output = (Source, Option<Event>)> + Send>>;
+type Next = Pin<Box<dyn Future<Output = (Source, Result<Option<Event>, Stalled>)> + Send>>;
 
 /// An answer's body.
 pub(super) struct Download {
@@ -146,8 +168,8 @@ impl Download {
     }
 }
 
-async fn after(mut source: Source) -> (Source, Option<Event>) {
-    let event = source.call.next().await;
+async fn after(mut source: Source) -> (Source, Result<Option<Event>, Stalled>) {
+    let event = source.next().await;
     (source, event)
 }
 
@@ -166,7 +188,8 @@ impl Body for Download {
         let (source, event) = ready!(next.as_mut().poll(cx));
         self.next = None;
         let why = match event {
-            Some(Event::Part(bytes, is_last)) => {
+            Err(stalled) => return Poll::Ready(Some(Err(stalled.into()))),
+            Ok(Some(Event::Part(bytes, is_last))) => {
                 self.came(&bytes, is_last);
                 if !is_last {
                     self.next = Some(Box::pin(after(source)));
@@ -175,8 +198,8 @@ impl Body for Download {
                 }
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
-            Some(Event::Failed(failure)) => failure.why(),
-            Some(Event::Response(..) | Event::Alive | Event::Room(_)) | None => {
+            Ok(Some(Event::Failed(failure))) => failure.why(),
+            Ok(Some(Event::Response(..) | Event::Alive | Event::Room(_)) | None) => {
                 "its socket is closed".to_owned()
             }
         };

@@ -30,10 +30,11 @@ use proto::http1::{Framing, ResponseHead};
 use relay::{Cause, CauseKind};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use self::cache::{Cache, Found, Key, Use};
+use self::cache::{Cache, Found, Key, Mark, Use};
 use self::flowing::{Download, Gathering, Source, Upload};
 use self::observed::Observed;
 use self::servers::Servers;
+use crate::clock::OwnClock;
 use crate::coap::back::{self, Unfit};
 use crate::coap::caller::{self, Call, Caller, Event, Failure, ROOM_BYTES};
 use crate::coap::events;
@@ -143,10 +144,15 @@ impl Coap {
             return self.observe(&head, content, &addresses, &patience).await;
         }
         let whom = (&addresses[..], &patience);
+        if head.method == Method::HEAD {
+            // Nobody has a use for it.
+            upload.answer_bytes = 0;
+        }
         match self.exchange(&head, &uri, (content, &mut upload), whom).await? {
             Answer::Whole(content) => self.respond(&head.method, content),
             Answer::Begun(answered, gathering) => {
-                self.begin(&head.method, *answered, gathering, place)
+                let held = (place, self.hold(ROOM_BYTES)?);
+                Ok(begin(&head.method, *answered, gathering, (patience.most, held)))
             }
         }
     }
@@ -168,20 +174,22 @@ impl Coap {
             Found::Stale(_) | Found::Nothing => {}
         }
         let is_safe = content.code.is_safe();
+        let asked = self.cache().mark(Instant::now());
         let answered = self.send_to(&content, upload, addresses, patience).await?;
         if !is_safe {
             // RFC 7252 §5.9.1: what is kept may be another by now, also after a failure.
             self.cache().forget(&key);
         }
         if !answered.is_last {
-            let gathering = is_safe.then(|| self.gather(key, usage, &answered.content)).flatten();
+            let gathering = is_safe.then(|| self.gather((asked, key, usage), &answered.content));
+            let gathering = gathering.flatten();
             return Ok(Answer::Begun(Box::new(answered), gathering));
         }
         let answer = answered.content;
         if !is_safe {
             return Ok(Answer::Whole(answer));
         }
-        let whole = self.cache().update(Instant::now(), key, usage, &answer);
+        let whole = self.cache().update(asked, key, usage, &answer);
         match whole {
             Some(kept) => Ok(Answer::Whole(cache::for_client(kept, &has))),
             None if answer.code == Code::VALID && has.is_empty() => {
@@ -193,7 +201,7 @@ impl Coap {
     }
 
     /// What is to be gathered of an answer of which this is the first part, if it may be kept.
-    fn gather(&self, key: Key, usage: Use, first: &Content) -> Option<Gathering> {
+    fn gather(&self, (asked, key, usage): (Mark, Key, Use), first: &Content) -> Option<Gathering> {
         let mut cache = self.cache();
         if usage != Use::Never {
             cache.outdate(&key);
@@ -202,6 +210,7 @@ impl Coap {
         let is_kept = usage != Use::Never && first.code == Code::CONTENT && most > 0;
         is_kept.then(|| Gathering {
             cache: Arc::clone(&self.cache),
+            asked,
             key,
             usage,
             head: first.clone().with_payload(Bytes::new()),
@@ -282,11 +291,12 @@ impl Coap {
                 Err(cause) => return Err(cause),
             };
             let (peer, content) = (Peer::server(*address), content.clone());
-            let has_more = upload.as_ref().map(|upload| upload.has_more());
-            let mut call = match has_more {
+            let mut call = match &upload {
                 None => caller.ask(peer, content, true).await,
-                Some(has_more) => {
-                    let asked = caller::Asked { content, is_confirmable: true, has_more };
+                Some(upload) => {
+                    let (has_more, room_bytes) = (upload.has_more(), upload.answer_bytes);
+                    let is_confirmable = true;
+                    let asked = caller::Asked { content, is_confirmable, has_more, room_bytes };
                     caller.open(peer, asked).await
                 }
             };
@@ -300,7 +310,12 @@ impl Coap {
                     let reason = format!("cannot reach {address}: {why}");
                     last = failed(CauseKind::OriginUnreachable, reason);
                 }
-                Some(Event::Failed(failure)) => return Err(of_failure(&failure)),
+                Some(Event::Failed(failure)) => {
+                    let is_uploading = upload.is_some_and(|upload| upload.has_more());
+                    let content = too_long(&failure, is_uploading);
+                    let content = content.ok_or_else(|| of_failure(&failure))?;
+                    return Ok(Answered { content, is_last: true, call, caller });
+                }
                 Some(Event::Alive | Event::Part(..) | Event::Room(_)) | None => {
                     let reason = format!("cannot reach {address}: its socket is closed");
                     last = failed(CauseKind::OriginUnreachable, reason);
@@ -319,26 +334,6 @@ impl Coap {
         }
         let held = self.hold(len)?;
         Ok(response.map(|bytes| whole(bytes, Some(held))))
-    }
-
-    /// An answer of which the first part is here.
-    fn begin(
-        &self,
-        method: &Method,
-        answered: Answered,
-        gathering: Option<Gathering>,
-        place: SharePlace,
-    ) -> Result<Response<AnyBody>, Cause> {
-        let Answered { content, call, caller, .. } = answered;
-        let mut response = back::response(method, content);
-        // How long it is nobody knows: what the server says of it is an estimate.
-        response.headers_mut().remove(header::CONTENT_LENGTH);
-        if *method == Method::HEAD {
-            return Ok(response.map(|_| whole(Bytes::new(), None)));
-        }
-        let held = self.hold(ROOM_BYTES)?;
-        let source = Source::new(call, (caller, place, held));
-        Ok(response.map(|first| Download::begin(first, source, gathering).boxed_unsync()))
     }
 
     /// The beginning of a body, with the room that it has, and the rest; `None`: it is too large.
@@ -366,6 +361,25 @@ impl Coap {
         let permit = Arc::clone(&self.held).try_acquire_many_owned(count);
         permit.map_err(|_| full("bytes of bodies of CoAP are held"))
     }
+}
+
+/// An answer of which the first part is here, with how long its server may be silent.
+fn begin(
+    method: &Method,
+    answered: Answered,
+    gathering: Option<Gathering>,
+    (patience, (place, held)): (Duration, (SharePlace, OwnedSemaphorePermit)),
+) -> Response<AnyBody> {
+    let Answered { content, call, caller, .. } = answered;
+    let mut response = back::response(method, content);
+    // How long it is nobody knows: what the server says of it is an estimate.
+    response.headers_mut().remove(header::CONTENT_LENGTH);
+    if *method == Method::HEAD {
+        return response.map(|_| whole(Bytes::new(), None));
+    }
+    response.extensions_mut().insert(OwnClock);
+    let source = Source::new(call, patience, (caller, place, held));
+    response.map(|first| Download::begin(first, source, gathering).boxed_unsync())
 }
 
 /// What comes of a request first, beside room for its body, which goes on meanwhile.
@@ -454,6 +468,14 @@ fn full(what: &str) -> Cause {
     failed(CauseKind::Limit, format!("too many {what} here: ask again later"))
 }
 
+/// What stands for the answer to a request whose body has more blocks than can be numbered.
+fn too_long(failure: &Failure, is_uploading: bool) -> Option<Content> {
+    let is_it = is_uploading && matches!(failure, Failure::Reason(Reason::TooLarge));
+    let blocks = u64::from(MAX_NUM) + 1;
+    let why = format!("the body has more than {blocks} blocks of the size that the server wants");
+    is_it.then(|| Content::new(Code::REQUEST_ENTITY_TOO_LARGE).with_payload(why))
+}
+
 fn of_failure(failure: &Failure) -> Cause {
     let kind = match failure {
         Failure::Network(_) => CauseKind::OriginUnreachable,
@@ -503,5 +525,23 @@ impl Body for Whole {
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.bytes.as_ref().map_or(0, Bytes::len) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_with_too_many_blocks_is_too_large() {
+        let too_large = Failure::Reason(Reason::TooLarge);
+        let content = too_long(&too_large, true).unwrap();
+        let response = back::response(&Method::PUT, content);
+        assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
+        assert!(response.body().starts_with(b"the body has more than 1048576 blocks"));
+        // An answer that is too large is the server's failure, as any other.
+        assert_eq!(too_long(&too_large, false), None);
+        assert_eq!(of_failure(&too_large).kind, CauseKind::OriginFailed);
+        assert_eq!(too_long(&Failure::Reason(Reason::TimedOut), true), None);
     }
 }
