@@ -16,6 +16,8 @@ use crate::terminal::tell;
 
 /// Bytes that are read of a file at once.
 const READ_BYTES: usize = 64 << 10;
+/// Names of a file that is not whole that are tried.
+const MAX_NAMES: u32 = 64;
 
 /// Asks, and writes what comes.
 pub(super) async fn converse(plan: &Plan, client: &Client) -> anyhow::Result<ExitCode> {
@@ -64,6 +66,8 @@ async fn until_answered(
                 None => std::future::pending().await,
             }
         };
+        // The user has said how long nothing may move; what is read here has its time.
+        let silence = call.silence(timeout);
         let (bytes, is_last) = tokio::select! {
             event = call.next() => match event {
                 Some(Event::Room(bytes)) => {
@@ -73,8 +77,7 @@ async fn until_answered(
                 event => return Ok(event),
             },
             read = reading => read?,
-            // sleep: the user has said how long nothing may move; what is read here has its time.
-            () = tokio::time::sleep(timeout), if !is_reading => return Ok(None),
+            () = silence, if !is_reading => return Ok(None),
         };
         room -= bytes.len();
         call.give(bytes, is_last).await;
@@ -205,10 +208,7 @@ impl Target {
             let file = File::options().write(true).open(&path).with_context(cannot)?;
             return Ok(Self::Open(file, path));
         }
-        let mut part = path.clone().into_os_string();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        let file = File::create(&part).with_context(cannot)?;
+        let (file, part) = new_beside(&path).with_context(cannot)?;
         Ok(Self::Part { file, part, path })
     }
 
@@ -246,11 +246,64 @@ impl Target {
     }
 }
 
+/// A file that nobody else has, beside the one that it becomes.
+fn new_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    let pid = std::process::id();
+    let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
+    // A process that was killed, or another in a namespace of its own, may have had this number.
+    for number in 0..MAX_NAMES {
+        let mut part = path.as_os_str().to_owned();
+        part.push(format!(".{pid}-{number}.part"));
+        let part = PathBuf::from(part);
+        match File::options().write(true).create_new(true).open(&part) {
+            Ok(file) => return Ok((file, part)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last)
+}
+
 impl Drop for Target {
     /// What is not whole is not left behind; what is has another name by now.
     fn drop(&mut self) {
         if let Self::Part { part, .. } = self {
             let _ = fs::remove_file(part);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name();
+        let names = fs::read_dir(folder).unwrap().map(name);
+        let mut names: Vec<_> = names.map(|it| it.into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// Whatever else is there is left as it is, and two at once do not write into one.
+    #[test]
+    fn a_file_becomes_whole_beside_others() {
+        let folder = std::env::temp_dir().join(format!("longwire-part-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let (path, other) = (folder.join("a"), folder.join("a.part"));
+        fs::write(&other, "the user's").unwrap();
+        let mut targets: Vec<_> = (0..2).map(|_| Target::open(Some(&path)).unwrap()).collect();
+        for (target, byte) in targets.iter_mut().zip([b"1", b"2"]) {
+            assert!(target.write(byte).unwrap());
+        }
+        let second = targets.pop().unwrap();
+        second.finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"2");
+        // One that breaks off leaves nothing.
+        drop(targets);
+        assert_eq!(fs::read(&path).unwrap(), b"2");
+        assert_eq!(fs::read(&other).unwrap(), b"the user's");
+        assert_eq!(names(&folder), ["a", "a.part"]);
+        fs::remove_dir_all(&folder).unwrap();
     }
 }
