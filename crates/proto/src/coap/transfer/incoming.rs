@@ -215,8 +215,11 @@ impl<P: Address> Incoming<P> {
             let content = with_block(Refusal::Incomplete.response(), block);
             queues.inputs.push_back(Input::Respond { exchange, content });
         }
-        let broken = Flow::Broken { of: Of::Exchange(id) };
-        queues.outputs.push_back(Output::Flow(broken));
+        // What was given out whole is not broken.
+        if !upload.has_ended {
+            let broken = Flow::Broken { of: Of::Exchange(id) };
+            queues.outputs.push_back(Output::Flow(broken));
+        }
     }
 
     /// Nobody wants this body any more, or it cannot be told.

@@ -299,6 +299,13 @@ fn what_does_not_go_on_or_begins_anew_is_broken() {
     assert!(codes(&said).contains(&Code::CONTINUE));
     // What it had to say is said to nobody.
     assert_eq!(by_hand.respond(exchange), []);
+    // What has come whole is whole, whatever its peer begins.
+    let mut by_hand = ByHand::new();
+    let exchange = by_hand.open();
+    by_hand.grow(exchange, 10_000);
+    assert_eq!(by_hand.send(65, false), [part(exchange, 65, true)]);
+    let said = by_hand.send(0, true);
+    assert!(!said.iter().any(|it| matches!(it, Output::Flow(_))), "{said:?}");
     let mut by_hand = ByHand::new();
     let exchange = by_hand.open();
     by_hand.grow(exchange, 1);
