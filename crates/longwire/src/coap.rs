@@ -1,5 +1,7 @@
 //! `longwire coap`: a client of CoAP servers.
 
+mod flowing;
+
 use std::io::{self, IsTerminal as _, Read as _, Write as _, stdin, stdout};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -19,14 +21,15 @@ const ANSWER_TIMEOUT: &str = "93 s";
 /// How long answers of a group are gathered, unless told otherwise: they are spread over 5 s
 /// (RFC 7252 §8.2), and come over a link.
 const GATHER_TIME: &str = "8 s";
-/// Most bytes that are read of a file or stdin, to be sent: as much as peers usually take.
+/// Most bytes that are read of a file or stdin, to be sent, where they are needed as a whole.
 const MAX_PAYLOAD_BYTES: u64 = 16 << 20;
 
 /// Ask CoAP servers over UDP (RFC 7252), TCP, TLS or a WebSocket (RFC 8323), directly or over a
 /// proxy.
 ///
 /// What comes is printed as it is. The exit status is 0 when the answer is a success (2.xx), 1 when
-/// it is none or none came, 2 for bad use. Bodies of any size go in blocks (RFC 7959).
+/// it is none or none came, 2 for bad use. Bodies go in blocks (RFC 7959) and are never here as a
+/// whole, but with --json, --q-block and for observe and discover: then up to 1 MiB are taken.
 #[derive(clap::Args)]
 #[command(after_help = "\
 A format is a number, a media type or its last part: 50, application/json, json, text.
@@ -38,6 +41,7 @@ Examples:
   longwire coap put coap://[2001:db8::1]/light --payload on --content-format text
   longwire coap post coap://192.0.2.1/log --file report.cbor --content-format cbor
   longwire coap put coap://192.0.2.1/map --file map.png --q-block
+  longwire coap get coap://192.0.2.1/image -o image.tar
   longwire coap observe coap://192.0.2.1/time --count 5 --json
   longwire coap discover coap://192.0.2.1
   longwire coap discover coap://224.0.1.187 --gather '10 s'
@@ -53,7 +57,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum What {
     /// Read something (GET).
-    Get(Bare),
+    Get(GetArgs),
     /// Read a part of something, which the body names (FETCH, RFC 8132).
     Fetch(WithBody),
     /// Have something processed (POST).
@@ -81,14 +85,31 @@ struct Bare {
 }
 
 #[derive(clap::Args)]
+struct GetArgs {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    to: To,
+}
+
+#[derive(clap::Args)]
+struct To {
+    /// Write the body to this file, where it is once it is whole; without it, to stdout.
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["json", "q_block"])]
+    output: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
 struct WithBody {
     #[command(flatten)]
     common: Common,
+    #[command(flatten)]
+    to: To,
     /// The body, as it stands here.
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     payload: Option<String>,
-    /// A file with the body; - is stdin.
-    #[arg(long, value_name = "FILE")]
+    /// A file with the body; - is stdin. It is read as it is sent.
+    #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// What the body is: a format.
     #[arg(long, value_name = "FORMAT", value_parser = format)]
@@ -151,7 +172,7 @@ struct Common {
     /// Its key: text, or bytes in hex behind 0x. Other users of this machine see it while it runs.
     #[arg(short = 'k', long, value_name = "KEY", requires = "psk_identity")]
     psk: Option<String>,
-    /// How long an answer is waited for.
+    /// How long an answer is waited for; of a body, for how long nothing may move.
     #[arg(long, value_name = "TIME", default_value = ANSWER_TIMEOUT, value_parser = Period::parse)]
     timeout: Period,
     /// Where the URL names a group, such as 224.0.1.187, All CoAP Nodes: how long answers are
@@ -192,6 +213,10 @@ enum Form {
 /// What is to be done.
 struct Plan {
     ask: Ask,
+    /// The file that the body is read of as it is sent.
+    source: Option<PathBuf>,
+    /// And where that of the answer goes; without, to stdout.
+    target: Option<PathBuf>,
     form: Form,
     verbose: bool,
     timeout: Duration,
@@ -215,7 +240,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 impl What {
     fn plan(self) -> anyhow::Result<Plan> {
         let (method, with_body) = match self {
-            Self::Get(Bare { common }) => return Ok(common.plan(Code::GET)),
+            Self::Get(GetArgs { common, to }) => {
+                return Ok(Plan { target: to.output, ..common.plan(Code::GET) });
+            }
             Self::Delete(Bare { common }) => return Ok(common.plan(Code::DELETE)),
             Self::Ping(Bare { common }) => return Ok(common.plan(Code::EMPTY)),
             Self::Observe(ObserveArgs { common, count, duration }) => {
@@ -239,14 +266,18 @@ impl What {
             Self::Patch(with_body) => (Code::PATCH, with_body),
             Self::Ipatch(with_body) => (Code::IPATCH, with_body),
         };
-        let WithBody { common, payload, file, content_format } = with_body;
-        let mut plan = common.plan(method);
+        let WithBody { common, to, payload, file, content_format } = with_body;
+        let mut plan = Plan { target: to.output, ..common.plan(method) };
         plan.ask.content_format = content_format;
-        plan.ask.payload = match (payload, file) {
-            (Some(text), _) => text.into_bytes(),
-            (None, Some(file)) => read(&file)?,
-            (None, None) => Vec::new(),
-        };
+        match (payload, file) {
+            (Some(text), _) => plan.ask.payload = text.into_bytes(),
+            // What FETCH asks for may go to a group, in one message.
+            (None, Some(file)) if plan.is_flowing() && method != Code::FETCH => {
+                plan.source = Some(file);
+            }
+            (None, Some(file)) => plan.ask.payload = read(&file)?,
+            (None, None) => {}
+        }
         Ok(plan)
     }
 }
@@ -272,7 +303,26 @@ impl Common {
         let form = if self.json { Form::Json } else { Form::Body };
         let group = (self.interface, self.gather.0);
         let timeout = self.timeout.0;
-        Plan { ask, form, verbose: self.verbose, timeout, group, count: None, duration: None }
+        Plan {
+            ask,
+            source: None,
+            target: None,
+            form,
+            verbose: self.verbose,
+            timeout,
+            group,
+            count: None,
+            duration: None,
+        }
+    }
+}
+
+impl Plan {
+    /// Whether bodies go as they come: what is shown otherwise than as it is, is whole, and so is
+    /// what is observed and what goes by RFC 9177.
+    fn is_flowing(&self) -> bool {
+        let Ask { method, observe, q_block, .. } = &self.ask;
+        self.form == Form::Body && *method != Code::EMPTY && !observe && !q_block
     }
 }
 
@@ -297,6 +347,10 @@ fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
 async fn carry_out(plan: &Plan) -> anyhow::Result<ExitCode> {
     let (on, gathers) = plan.group;
     match Gathering::begin(&plan.ask, on).await {
+        Ok(Some(_)) if plan.target.is_some() => {
+            tell("a group has many answers, and --output takes one: leave it out");
+            return Ok(ExitCode::from(BAD_USE));
+        }
         Ok(Some(gathering)) => return gather(plan, gathering, gathers).await,
         Ok(None) => {}
         Err(proxy::Error::Caller(what)) => {
@@ -313,7 +367,10 @@ async fn carry_out(plan: &Plan) -> anyhow::Result<ExitCode> {
         }
         Err(error) => return Err(error.into()),
     };
-    let outcome = converse(plan, &client).await;
+    let outcome = match plan.is_flowing() {
+        true => flowing::converse(plan, &client).await,
+        false => converse(plan, &client).await,
+    };
     client.close().await;
     outcome
 }
@@ -381,6 +438,8 @@ async fn converse(plan: &Plan, client: &Client) -> anyhow::Result<ExitCode> {
                 tell(&format!("{}: {why}", client.server()));
                 return Ok(ExitCode::FAILURE);
             }
+            // Bodies are whole here.
+            Event::Part(..) | Event::Room(_) => return Ok(ExitCode::FAILURE),
         };
         show(plan, &response, began.elapsed())?;
         left -= 1;
@@ -428,23 +487,13 @@ fn show_alive(plan: &Plan, client: &Client, elapsed: Duration) -> io::Result<()>
 }
 
 fn show(plan: &Plan, response: &Response, elapsed: Duration) -> io::Result<()> {
-    let Response { code, options, payload, .. } = response;
-    let name = code.name().unwrap_or("unknown");
-    if plan.verbose {
-        let mut head = format!("{code} {name}\n");
-        for (option, value) in options {
-            head.push_str(&format!("{option}: {value}\n"));
-        }
-        // Whoever closed stderr wants none of it.
-        let _ = io::stderr().lock().write_all(head.as_bytes());
-    }
+    let Response { code, payload, .. } = response;
+    show_head(plan, response);
     if plan.form == Form::Json {
         return say(&format!("{}\n", object(response, elapsed)));
     }
     if !code.is_success() {
-        let why = String::from_utf8_lossy(payload);
-        let joint = if why.is_empty() { "" } else { ": " };
-        tell(&format!("{code} {name}{joint}{}", text::printable(why.trim_end())));
+        tell_refusal(response);
         return Ok(());
     }
     match std::str::from_utf8(payload) {
@@ -457,6 +506,26 @@ fn show(plan: &Plan, response: &Response, elapsed: Duration) -> io::Result<()> {
         }
         _ => pour(payload, plan.ask.observe),
     }
+}
+
+fn show_head(plan: &Plan, response: &Response) {
+    if !plan.verbose {
+        return;
+    }
+    let Response { code, options, .. } = response;
+    let mut head = format!("{code} {}\n", code.name().unwrap_or("unknown"));
+    for (option, value) in options {
+        head.push_str(&format!("{option}: {value}\n"));
+    }
+    // Whoever closed stderr wants none of it.
+    let _ = io::stderr().lock().write_all(head.as_bytes());
+}
+
+fn tell_refusal(response: &Response) {
+    let Response { code, payload, .. } = response;
+    let (name, why) = (code.name().unwrap_or("unknown"), String::from_utf8_lossy(payload));
+    let joint = if why.is_empty() { "" } else { ": " };
+    tell(&format!("{code} {name}{joint}{}", text::printable(why.trim_end())));
 }
 
 /// The bytes, on a line of their own where one has to be told from the next.

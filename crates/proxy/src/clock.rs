@@ -8,11 +8,12 @@ use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{self, HeaderMap};
+use http::header;
+use http::response::Parts;
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
@@ -48,6 +49,17 @@ impl fmt::Display for Stalled {
 
 impl std::error::Error for Stalled {}
 
+impl Stalled {
+    pub(crate) fn new(who: Side, patience: Duration) -> Self {
+        Self { who, patience }
+    }
+}
+
+/// Among the extensions of an answer: its body has a clock of its own, by what its protocol says of
+/// silence.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnClock;
+
 /// How long somebody may stand still.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clocks {
@@ -58,24 +70,28 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    /// For the body of an answer with these fields.
-    pub(crate) fn of_answer(self, headers: &HeaderMap) -> Duration {
-        let media = headers.get(header::CONTENT_TYPE);
+    /// For the body of an answer with this head, unless it has a clock of its own.
+    pub(crate) fn of_answer(self, head: &Parts) -> Option<Duration> {
+        if head.extensions.get::<OwnClock>().is_some() {
+            return None;
+        }
+        let media = head.headers.get(header::CONTENT_TYPE);
         let endless = media.is_some_and(|media| relay::is_endless(media.as_bytes()));
-        if endless { self.endless } else { self.idle }
+        Some(if endless { self.endless } else { self.idle })
     }
 }
 
 /// When something is due that has not come.
 #[derive(Debug)]
 struct Alarm {
-    patience: Duration,
+    /// `None`: never.
+    patience: Option<Duration>,
     /// Set while something is waited for.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Alarm {
-    fn new(patience: Duration) -> Self {
+    fn new(patience: Option<Duration>) -> Self {
         Self { patience, timer: None }
     }
 
@@ -84,22 +100,23 @@ impl Alarm {
         self.timer = None;
     }
 
-    /// It has not come: ready once it should have.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let patience = self.patience;
+    /// It has not come: ready once it should have, with how long that is.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Duration> {
+        let Some(patience) = self.patience else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
-        timer.as_mut().poll(cx)
+        timer.as_mut().poll(cx).map(|()| patience)
     }
 
     /// It gets as much time again.
     fn again(&mut self) {
-        if let Some(timer) = &mut self.timer {
-            timer.as_mut().reset(Instant::now() + self.patience);
+        if let Some((timer, patience)) = self.timer.as_mut().zip(self.patience) {
+            timer.as_mut().reset(Instant::now() + patience);
         }
     }
 }
 
-/// A body whose owner has so long for each next piece, counted while somebody wants it.
+/// A body whose owner has so long for each next piece, counted while somebody wants it; or as long
+/// as it takes.
 pub(crate) struct Timed<B> {
     body: B,
     who: Side,
@@ -107,8 +124,8 @@ pub(crate) struct Timed<B> {
 }
 
 impl<B> Timed<B> {
-    pub(crate) fn new(body: B, who: Side, patience: Duration) -> Self {
-        Self { body, who, alarm: Alarm::new(patience) }
+    pub(crate) fn new(body: B, who: Side, patience: impl Into<Option<Duration>>) -> Self {
+        Self { body, who, alarm: Alarm::new(patience.into()) }
     }
 }
 
@@ -128,11 +145,8 @@ where
             self.alarm.stop();
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        if self.alarm.poll(cx).is_pending() {
-            return Poll::Pending;
-        }
-        let stalled = Stalled { who: self.who, patience: self.alarm.patience };
-        Poll::Ready(Some(Err(stalled.into())))
+        let patience = ready!(self.alarm.poll(cx));
+        Poll::Ready(Some(Err(Stalled::new(self.who, patience).into())))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -154,7 +168,7 @@ pub(crate) struct WriteClock {
 
 impl WriteClock {
     pub(crate) fn new(patience: Duration) -> Self {
-        Self { alarm: Alarm::new(patience), acknowledged: 0 }
+        Self { alarm: Alarm::new(Some(patience)), acknowledged: 0 }
     }
 
     /// Looks at what came of an attempt to write to `socket`.
@@ -172,10 +186,10 @@ impl WriteClock {
         if self.alarm.timer.is_none() {
             self.acknowledged = acknowledged();
         }
-        while self.alarm.poll(cx).is_ready() {
+        while let Poll::Ready(patience) = self.alarm.poll(cx) {
             let now = acknowledged();
             if now == self.acknowledged {
-                let waited = self.alarm.patience.as_secs_f64();
+                let waited = patience.as_secs_f64();
                 let what = format!("the other side took nothing for {waited} s");
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, what)));
             }
@@ -241,6 +255,27 @@ mod tests {
         ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
             self.0.poll_recv(cx).map(|frame| frame.map(Ok))
         }
+    }
+
+    /// Who knows better how long nothing may come is not hurried.
+    #[tokio::test]
+    async fn a_body_with_a_clock_of_its_own_has_its_time() {
+        let clocks = Clocks { idle: PATIENCE, endless: PATIENCE };
+        let mut response = http::Response::new(());
+        let patience =
+            |response: &http::Response<()>| clocks.of_answer(&response.clone().into_parts().0);
+        assert_eq!(patience(&response), Some(PATIENCE));
+        response.extensions_mut().insert(OwnClock);
+        assert_eq!(patience(&response), None);
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        let mut body = Timed::new(Fed(receiver), Side::Origin, patience(&response));
+        let late = async {
+            // sleep: that passing time does no harm is what is tested.
+            tokio::time::sleep(PATIENCE * 3).await;
+            sender.send(piece()).await.unwrap();
+        };
+        let (frame, ()) = tokio::join!(body.frame(), late);
+        assert!(frame.unwrap().is_ok());
     }
 
     /// The clock runs only while somebody wants more.

@@ -1,4 +1,5 @@
-//! Clients of CoAP that observe an origin of HTTP: its server-sent events are notifications.
+//! Clients of CoAP and an origin of HTTP: its server-sent events are notifications, and its long
+//! answers come in blocks.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests fail as tests do.
 
@@ -120,6 +121,10 @@ impl Client {
         if let Some(accept) = accept {
             content.push_uint(option::ACCEPT, accept);
         }
+        self.ask(content).await
+    }
+
+    async fn ask(&mut self, content: Content) -> (Content, bool) {
         let peer = self.proxy;
         let input = Input::Request { request: 1, peer, content, is_confirmable: true };
         match self.give(input).await {
@@ -200,5 +205,35 @@ async fn what_is_no_stream_is_answered_once() {
         let first = client.observe(&origin.url(path), accept).await;
         let code = if accept.is_none() { Code::CONTENT } else { Code::NOT_ACCEPTABLE };
         assert_eq!((first.0.code, first.1), (code, true), "{path}");
+    }
+}
+
+/// RFC 7959 §2.4: blocks are put together by their tag. What is fetched once more may have other
+/// bytes under the same weak one.
+#[tokio::test]
+async fn a_weak_tag_does_not_stand_for_the_bytes_of_a_long_answer() {
+    for (tag, is_same) in [("\"x\"", true), ("W/\"x\"", false)] {
+        let origin = Origin::scripted(move |mut stream| async move {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            let head = format!("HTTP/1.1 200 OK\r\nETag: {tag}\r\nContent-Length: 100000\r\n\r\n");
+            stream.write_all(head.as_bytes()).await.unwrap();
+            stream.write_all(&[b'x'; 100_000]).await.unwrap();
+        });
+        let (origin, proxy) = (origin.await, proxy().await);
+        let mut tags = Vec::new();
+        for _ in 0..2 {
+            let url = origin.url("/long");
+            let get = Content::new(Code::GET).with(option::PROXY_URI, url.as_bytes());
+            let (content, is_last) = Client::of(proxy.coap).await.ask(get).await;
+            assert_eq!(
+                (content.code, content.payload.len(), is_last),
+                (Code::CONTENT, 100_000, true)
+            );
+            tags.push(content.first(option::ETAG).map(<[u8]>::to_vec).expect("a tag"));
+        }
+        assert_eq!(tags[0] == tags[1], is_same, "{tag}");
     }
 }

@@ -10,13 +10,16 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use common::{Answer, Side, edge, gateway, get, pair, raw, read_until, send, text_like};
-use proto::coap::machine::{Input, Output, Settings};
+use proto::coap::machine::{Flow, Input, Output, Settings};
 use proto::coap::transfer::Transfers;
 use proto::coap::{Code, Content, option};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+
+/// What of `/slow` is not ready at once comes so much later.
+const LATE: Duration = Duration::from_secs(3);
 
 /// A server of CoAP that runs until dropped, with our machine.
 struct Server {
@@ -68,6 +71,8 @@ impl Resources {
             (Code::GET, "large") => {
                 content.with_uint(option::CONTENT_FORMAT, 42).with_payload(text_like(100_000, 3))
             }
+            (Code::GET, "long") => content.with_payload(text_like(3 << 20, 9)),
+            (Code::GET, "slow") => content.with_payload(text_like(70_000, 4)),
             (Code::GET, "strange") => {
                 content.with_uint(option::CONTENT_FORMAT, 65_000).with_payload("x")
             }
@@ -147,10 +152,12 @@ async fn serve(
     let state = Content::new(Code::CONTENT).with_payload("first");
     let mut resources = Resources { stored: BTreeMap::new(), state };
     let mut observers = Vec::new();
-    let mut wake_at = None;
+    let (mut wake_at, mut late) = (None, None);
     let mut room = vec![0; 1 << 16];
     loop {
-        let due = began + wake_at.unwrap_or(Duration::from_secs(3600));
+        let far = Duration::from_secs(3600);
+        let due = began + wake_at.unwrap_or(far);
+        let late_at = late.map_or(began + far, |(at, _)| at);
         let input = tokio::select! {
             received = socket.recv_from(&mut room) => {
                 // The kernel says that a client has gone.
@@ -169,6 +176,10 @@ async fn serve(
                 wake_at = None;
                 vec![Input::Wake]
             }
+            () = tokio::time::sleep_until(late_at.into()) => {
+                let part = |(_, of)| Flow::Part { of, bytes: "late".into(), is_last: true };
+                late.take().map(part).into_iter().map(Input::Flow).collect()
+            }
         };
         let mut inputs = input;
         while let Some(input) = inputs.pop() {
@@ -185,8 +196,12 @@ async fn serve(
                         if content.first(option::OBSERVE).is_some() {
                             observers.push(exchange);
                         }
-                        inputs.push(Input::Respond { exchange, content });
+                        inputs.push(match path(&request) == "slow" {
+                            true => Input::Begin { exchange, content },
+                            false => Input::Respond { exchange, content },
+                        });
                     }
+                    Output::Flow(Flow::Room { of, .. }) => late = Some((Instant::now() + LATE, of)),
                     Output::Ended { exchange } => observers.retain(|other| *other != exchange),
                     _ => {}
                 }
@@ -241,6 +256,17 @@ async fn large_bodies_go_both_ways() {
     let (edge, _gateway) = through_a_pair(&server).await;
     let large = get(edge.address, &server.url("/large"), "").await;
     assert_eq!((large.status, large.body), (200, text_like(100_000, 3)));
+    // How long it is nobody says before it is there.
+    let length = |answer: &Answer| {
+        let mut lines = answer.head.lines();
+        lines.find_map(|line| line.strip_prefix("content-length: ").map(str::to_owned))
+    };
+    let long = get(edge.address, &server.url("/long"), "").await;
+    assert_eq!(length(&long), None);
+    assert_eq!((long.status, long.body), (200, text_like(3 << 20, 9)));
+    let head = send(edge.address, "HEAD", &server.url("/long"), "", b"").await;
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    assert_eq!(length(&head), None);
     let body = text_like(50_000, 5);
     let binary = "Content-Type: application/octet-stream\r\n";
     let made = send(edge.address, "PUT", &server.url("/up"), binary, &body).await;
@@ -248,6 +274,8 @@ async fn large_bodies_go_both_ways() {
     assert_eq!(server.last().uint(option::CONTENT_FORMAT), Some(42));
     let back = get(edge.address, &server.url("/up"), "").await;
     assert_eq!(back.body, body);
+    // How long a short one is is known.
+    assert_eq!(length(&back).as_deref(), Some("50000"));
     let changed = send(edge.address, "PUT", &server.url("/up"), "", b"short").await;
     assert_eq!(changed.status, 204);
     let fetched = send(edge.address, "QUERY", &server.url("/up"), "", b"7").await;
@@ -260,6 +288,16 @@ async fn large_bodies_go_both_ways() {
     let small = send(edge.address, "PUT", &server.url("/small"), "", b"more than ten").await;
     assert_eq!(small.status, 413);
     assert_eq!(small.text(), "the server takes bodies of up to 10 bytes\n");
+}
+
+/// How long a server of CoAP may be silent its protocol says, and no clock for origins of HTTP.
+#[tokio::test]
+async fn a_body_waits_for_its_next_block_as_long_as_coap_does() {
+    let server = Server::start().await;
+    let settings = format!("idle_timeout = '1 s'\n{}", server.allow());
+    let (edge, _gateway) = pair("", &settings).await;
+    let slow = get(edge.address, &server.url("/slow"), "").await;
+    assert_eq!((slow.status, slow.body), (200, [&text_like(70_000, 4)[..], b"late"].concat()));
 }
 
 #[tokio::test]

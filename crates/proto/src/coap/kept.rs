@@ -42,9 +42,19 @@ impl<P: Copy + Ord, V: Held> Kept<P, V> {
         Self { bounds, entries: BTreeMap::new(), by_use: BTreeSet::new(), bytes: 0 }
     }
 
+    /// How much is kept.
+    pub(super) fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
     /// Bytes of all that is kept.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// What is kept there.
+    pub(super) fn get(&self, peer: P, key: &[u8]) -> Option<&V> {
+        self.entries.get(&(peer, key.to_vec())).map(|entry| &entry.value)
     }
 
     /// Takes out what is kept there.

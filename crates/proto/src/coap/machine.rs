@@ -150,6 +150,10 @@ impl<P: Address> Endpoint<P> {
             },
             Input::Notify { exchange, content } => self.notify(exchange, content),
             Input::Cancel { request } => self.cancel(request),
+            // There are no bodies here.
+            Input::Open { .. } | Input::Begin { .. } | Input::Flow(_) => {
+                self.common.counts.misused += 1
+            }
             Input::Rate(rate_bps) => self.common.link.set_rate(rate_bps),
             Input::Wake => {}
         }

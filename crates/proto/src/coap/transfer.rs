@@ -1,12 +1,24 @@
 //! An endpoint whose requests and responses have bodies of any size: what does not fit into a
 //! datagram goes in blocks (RFC 7959), with ETag and Request-Tag (RFC 9175).
 //!
-//! Inputs and outputs are those of [`super::machine`], with whole bodies in them. With [`q_block`]
-//! bodies also go in blocks that are not confirmed one by one.
+//! Inputs and outputs are those of [`super::machine`], with whole bodies in them; or, with
+//! [`Input::Open`], with bodies that are never here as a whole: the next block of an answer is
+//! asked for when there is room for it, and that of a request is sent when its bytes have come;
+//! with [`Input::Begin`] an answer to a peer goes so, of which up to [`super::MAX_BODY_BYTES`] are
+//! kept for who asks for blocks out of order, and of a longer one [`MAX_BEHIND_BYTES`].
+//! What was given out of an answer stays given out, so that one which becomes another on its way
+//! (ETag, RFC 7959 §2.4) breaks off. With [`q_block`] bodies also go in blocks that are not
+//! confirmed one by one.
 
+mod call;
 mod client;
+mod flowing;
+mod gathered;
+mod incoming;
 mod medium;
+mod pending;
 pub mod q_block;
+mod served;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -16,12 +28,17 @@ use std::time::Duration;
 
 use super::Content;
 use super::guard::{Guard, Incoming};
-use super::machine::{self, Address, Counts, Endpoint, Input, Output, Settings};
+use super::machine::{self, Address, Counts, Endpoint, Flow, Input, Of, Output, Settings};
 pub(super) use client::Client;
+pub use flowing::MAX_FIRST_BYTES;
+pub(super) use flowing::Opening;
+use gathered::Gathered;
 pub(super) use medium::Medium;
 pub(super) use server::Server;
 
-pub use client::MAX_RESTARTS;
+pub use call::MAX_RESTARTS;
+pub use incoming::MAX_WHOLE_BYTES;
+pub use served::{MAX_BEHIND_BYTES, MAX_FLOWING, MAX_FLOWING_PER_PEER};
 pub use server::{
     MAX_SERVED, MAX_SERVED_BYTES, MAX_SERVED_PER_PEER, MAX_UPLOAD_BYTES, MAX_UPLOADS,
     MAX_UPLOADS_PER_PEER,
@@ -52,6 +69,8 @@ pub struct Transfers<P> {
     /// Where bodies may also go by RFC 9177, in each role.
     q_client: Option<q_block::Client<P>>,
     q_server: Option<q_block::Server<P>>,
+    /// Bodies that go by RFC 9177, as a whole.
+    gathered: Gathered<P>,
     /// Bounded by what one input can do.
     queues: Queues<P>,
     endpoint_wakes_at: Option<Duration>,
@@ -71,6 +90,7 @@ impl<P: Address> Transfers<P> {
             server: Server::new(settings.seed),
             q_client: None,
             q_server: None,
+            gathered: Gathered::default(),
             queues: Queues::default(),
             endpoint_wakes_at: None,
             announced_wake_at: None,
@@ -86,6 +106,14 @@ impl<P: Address> Transfers<P> {
             self.endpoint.takes_q_block = true;
             self.q_server = Some(q_block::Server::new(seed));
         }
+        self
+    }
+
+    /// The same, where bodies of peers' requests that are longer than [`MAX_WHOLE_BYTES`] are given
+    /// out as they come, from an [`Output::Opened`] on. Of those that go by RFC 9177 each is whole.
+    #[must_use]
+    pub fn taking_bodies(mut self) -> Self {
+        self.server.take_bodies();
         self
     }
 
@@ -150,6 +178,14 @@ impl<P: Address> Transfers<P> {
         }
     }
 
+    /// Bytes of bodies that are kept here: of those that are never here as a whole, of those that
+    /// come and are not whole yet, and of what peers have not fetched yet. Not with them is what is
+    /// in a message under way, and what goes by RFC 9177.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.client.held_bytes() + self.server.held_bytes()
+    }
+
     /// Whether a peer is being told that it is observed no more.
     #[must_use]
     pub fn is_leaving(&self) -> bool {
@@ -163,7 +199,7 @@ impl<P: Address> Transfers<P> {
         let wakes = |at: &Duration| self.now < *at;
         self.announced_wake_at = self.announced_wake_at.filter(wakes);
         self.endpoint_wakes_at = self.endpoint_wakes_at.filter(wakes);
-        self.server.expire(self.now);
+        self.server.expire(self.now, &mut self.queues);
         if let Some(server) = &mut self.q_server {
             server.wake(self.now, &mut self.queues);
         }
@@ -174,6 +210,8 @@ impl<P: Address> Transfers<P> {
         }
         self.give(input);
         self.drain();
+        let endpoint = &self.endpoint;
+        self.gathered.expire(|exchange| endpoint.is_open(exchange), &mut self.queues);
     }
 
     /// An input of the caller's.
@@ -190,6 +228,15 @@ impl<P: Address> Transfers<P> {
                 _ if self.is_guarded => self.client.start(request, peer, content, false, queues),
                 _ => self.client.start_unpaced(request, peer, content, queues),
             },
+            Input::Open { request, peer, content, is_confirmable, has_more, room_bytes } => {
+                // A number that is in use already is ignored.
+                if !self.q_client.as_ref().is_some_and(|client| client.has(request)) {
+                    let opening = Opening { has_more, room_bytes };
+                    self.client.open(request, peer, (content, is_confirmable), opening, queues);
+                }
+            }
+            Input::Begin { exchange, content } => self.begin(exchange, content),
+            Input::Flow(flow) => self.flow(flow),
             Input::Ping { request, peer } => match &self.q_client {
                 // A number that is in use already is ignored.
                 Some(client) if client.has(request) => {}
@@ -200,7 +247,7 @@ impl<P: Address> Transfers<P> {
                 _ => self.client.cancel(request, queues),
             },
             Input::Respond { exchange, content } => match &mut self.q_server {
-                Some(server) if server.has(exchange) => {
+                Some(server) if server.requester(exchange).is_some() => {
                     server.respond(self.now, exchange, content, queues);
                 }
                 _ => self.server.respond(self.now, exchange, content, queues),
@@ -216,6 +263,35 @@ impl<P: Address> Transfers<P> {
                 self.server.notify(self.now, exchange, content, queues);
             }
             other => queues.inputs.push_back(other),
+        }
+    }
+
+    /// An answer with the beginning of its body.
+    fn begin(&mut self, exchange: u64, content: Content) {
+        let queues = &mut self.queues;
+        let quick = self.q_server.as_mut().and_then(|it| Some((it.requester(exchange)?, it)));
+        let Some((peer, server)) = quick else {
+            return self.server.begin_flow(self.now, exchange, content, queues);
+        };
+        let answered = self.gathered.begin(self.now, (exchange, peer), content, queues);
+        if let Some((exchange, content)) = answered {
+            server.respond(self.now, exchange, content, queues);
+        }
+    }
+
+    /// A step of a body.
+    fn flow(&mut self, flow: Flow) {
+        let queues = &mut self.queues;
+        let (Flow::Part { of, .. } | Flow::Room { of, .. } | Flow::Broken { of }) = flow;
+        match of {
+            Of::Request(_) => self.client.flow(flow, queues),
+            Of::Exchange(exchange) if self.gathered.has(exchange) => {
+                let whole = self.gathered.flow(exchange, flow, queues);
+                if let Some((content, server)) = whole.zip(self.q_server.as_mut()) {
+                    server.respond(self.now, exchange, content, queues);
+                }
+            }
+            Of::Exchange(_) => self.server.flow(self.now, flow, queues),
         }
     }
 
@@ -358,7 +434,9 @@ impl<P: Address> Transfers<P> {
                 queues.outputs.push_back(Output::Ended { exchange });
             }
             Output::WakeAt(at) => self.endpoint_wakes_at = Some(at),
-            output @ Output::Datagram { .. } => queues.outputs.push_back(output),
+            output @ (Output::Datagram { .. } | Output::Flow(_) | Output::Opened { .. }) => {
+                queues.outputs.push_back(output);
+            }
         }
     }
 }

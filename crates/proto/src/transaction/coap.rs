@@ -106,8 +106,13 @@ impl Transport for Datagrams {
                     failed(request, reason)
                 }
                 Output::WakeAt(at) => Event::WakeAt(at),
-                // Nothing is observed, nothing asks for no answer, and nobody is pinged.
-                Output::Suppressed { .. } | Output::Alive { .. } | Output::Ended { .. } => continue,
+                // Nothing is observed, bodies are whole, nothing asks for no answer, and nobody is
+                // pinged.
+                Output::Flow(_)
+                | Output::Opened { .. }
+                | Output::Suppressed { .. }
+                | Output::Alive { .. }
+                | Output::Ended { .. } => continue,
             });
         }
     }

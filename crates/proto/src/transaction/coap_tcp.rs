@@ -74,7 +74,9 @@ impl Transport for Pipe {
                 }
                 Output::Closed(end) => ended(&end),
                 Output::WakeAt(at) => Event::WakeAt(at),
-                Output::Suppressed { .. }
+                Output::Flow(_)
+                | Output::Opened { .. }
+                | Output::Suppressed { .. }
                 | Output::Alive { .. }
                 | Output::Ended { .. }
                 | Output::Released { .. } => continue,

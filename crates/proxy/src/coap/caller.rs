@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use proto::coap::machine::{Counts, Input, Output, Reason};
+use bytes::Bytes;
+use proto::coap::machine::{Counts, Flow, Input, Of, Output, Reason};
 use proto::coap::{Code, Content, stream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -24,6 +25,11 @@ use crate::progress::Progress;
 
 /// Responses of an observation that wait for whoever reads them; of more the newest is left out.
 const MAX_WAITING: usize = 16;
+/// Bytes of an answer that is given out as it comes, and that nobody has taken; a message more may
+/// be there over a stream.
+pub(crate) const ROOM_BYTES: usize = 64 << 10;
+/// As many events: each block at its smallest, and what is said beside them.
+const MAX_PARTS: usize = ROOM_BYTES / 16 + MAX_WAITING;
 
 /// How long the end of all takes at most.
 const MAX_CLOSING: Duration = Duration::from_secs(4);
@@ -31,8 +37,12 @@ const MAX_CLOSING: Duration = Duration::from_secs(4);
 /// What comes of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// A response, and whether none follows.
+    /// A response, and whether none follows, nor a part of this one.
     Response(Content, bool),
+    /// The next part of a response's body, and whether it is the last.
+    Part(Bytes, bool),
+    /// There is room for so many bytes more of the request's body.
+    Room(usize),
     /// A ping was answered.
     Alive,
     /// Nothing, or nothing more, and why.
@@ -61,8 +71,8 @@ impl Failure {
             Reason::NoAnswer => "no answer came",
             Reason::Reset => "the server has no use for the request (reset)",
             Reason::BadAnswer => "the answer breaks the protocol",
-            Reason::TooLarge => "the answer is over the limit of 1 MiB",
-            Reason::Changed => "the answer changed each time that it was read",
+            Reason::TooLarge => "a body is over the limit: 1 MiB in one piece, or 2^20 blocks",
+            Reason::Changed => "the answer changed while it was read",
             Reason::Misuse => "the request fits no message",
             Reason::Closed => "the server takes no further request over this connection",
             Reason::Aged => "the observation is over its age",
@@ -100,7 +110,7 @@ impl Waiting {
     fn tell(&self, request: u64, event: Event, is_last: bool) {
         let mut all = self.all();
         if let Some(sender) = all.get(&request) {
-            // Who does not read notifications misses some.
+            // Who does not read notifications misses some; for parts of bodies there is room.
             let _ = sender.try_send(event);
         }
         if is_last {
@@ -126,11 +136,19 @@ impl Application for Waiting {
             Output::Failed { request, reason } => {
                 self.tell(request, Event::Failed(Failure::Reason(reason)), true);
             }
+            Output::Flow(Flow::Part { of: Of::Request(request), bytes, is_last }) => {
+                self.tell(request, Event::Part(bytes, is_last), is_last);
+            }
+            Output::Flow(Flow::Room { of: Of::Request(request), bytes }) => {
+                self.tell(request, Event::Room(bytes), false);
+            }
             // Nobody is asked here.
             Output::Request { exchange, .. } => {
                 return Some(Input::Respond { exchange, content: Content::new(Code::NOT_FOUND) });
             }
-            Output::Suppressed { .. }
+            Output::Flow(_)
+            | Output::Opened { .. }
+            | Output::Suppressed { .. }
             | Output::Ended { .. }
             | Output::Datagram { .. }
             | Output::WakeAt(_) => {}
@@ -165,6 +183,7 @@ impl link::User for OverStream {
             From::Response { request, content, is_last } => {
                 Output::Response { request, content, is_last }
             }
+            From::Flow(flow) => Output::Flow(flow),
             From::Alive { request } => Output::Alive { request },
             From::Failed { request, reason } => Output::Failed { request, reason },
             // Nobody is asked here.
@@ -176,7 +195,8 @@ impl link::User for OverStream {
                 self.released = of_release(&alternatives, hold_off_s);
                 return None;
             }
-            From::Suppressed { .. }
+            From::Opened { .. }
+            | From::Suppressed { .. }
             | From::Ended { .. }
             | From::Transmit(_)
             | From::Closed(_)
@@ -187,6 +207,8 @@ impl link::User for OverStream {
     }
 
     fn observe(&mut self, _: &stream::Connection, _: usize) -> Option<stream::Input> {
+        // Something came, or was taken.
+        self.waiting.heard.touch();
         None
     }
 }
@@ -229,15 +251,56 @@ impl Way {
         }
     }
 
-    /// Where the queue is full the request goes on, and what comes of it is for nobody.
-    fn cancel(&self, request: u64) {
+    /// Asks, for an answer that is given out as it comes; whether that was taken.
+    async fn open(&self, request: u64, peer: Peer, asked: Asked) -> bool {
+        let Asked { content, is_confirmable, has_more, room_bytes } = asked;
         match self {
             Self::Datagrams(commands) => {
-                let _ = commands.try_send(Command::Input(Input::Cancel { request }));
+                let input =
+                    Input::Open { request, peer, content, is_confirmable, has_more, room_bytes };
+                commands.send(Command::Input(input)).await.is_ok()
+            }
+            Self::Stream(commands) => {
+                let input = stream::Input::Open { request, content, has_more, room_bytes };
+                commands.send(link::Command::Input(input)).await.is_ok()
+            }
+        }
+    }
+
+    /// A step of a body. Where the task has ended, the events say so.
+    async fn flow(&self, flow: Flow) {
+        match self {
+            Self::Datagrams(commands) => {
+                let _ = commands.send(Command::Input(Input::Flow(flow))).await;
+            }
+            Self::Stream(commands) => {
+                let input = stream::Input::Flow(flow);
+                let _ = commands.send(link::Command::Input(input)).await;
+            }
+        }
+    }
+
+    async fn cancel(&self, request: u64) {
+        match self {
+            Self::Datagrams(commands) => {
+                let _ = commands.send(Command::Input(Input::Cancel { request })).await;
             }
             Self::Stream(commands) => {
                 let input = stream::Input::Cancel { request };
-                let _ = commands.try_send(link::Command::Input(input));
+                let _ = commands.send(link::Command::Input(input)).await;
+            }
+        }
+    }
+
+    /// Whether it could be said at once that a request is of no use any more.
+    fn has_cancelled(&self, request: u64) -> bool {
+        match self {
+            Self::Datagrams(commands) => {
+                commands.try_send(Command::Input(Input::Cancel { request })).is_ok()
+            }
+            Self::Stream(commands) => {
+                let input = stream::Input::Cancel { request };
+                commands.try_send(link::Command::Input(input)).is_ok()
             }
         }
     }
@@ -340,16 +403,43 @@ impl Caller {
 
     /// Asks; the empty code is a ping.
     pub(crate) async fn ask(&self, peer: Peer, content: Content, is_confirmable: bool) -> Call {
-        let request = self.last.fetch_add(1, Ordering::Relaxed);
-        let (sender, events) = mpsc::channel(MAX_WAITING);
-        self.waiting.all().insert(request, sender);
-        let (way, waiting) = (self.way.clone(), self.waiting.clone());
-        let call = Call { request, events, way, waiting };
-        if !self.way.ask(request, peer, content, is_confirmable).await {
-            self.waiting.all().remove(&request);
+        let call = self.call(MAX_WAITING, false);
+        if !self.way.ask(call.request, peer, content, is_confirmable).await {
+            self.waiting.all().remove(&call.request);
         }
         call
     }
+
+    /// Asks, for an answer whose body is given out as it comes, with a body that may go on:
+    /// [`Event::Room`] says for how much of it there is room.
+    pub(crate) async fn open(&self, peer: Peer, asked: Asked) -> Call {
+        let call = self.call(MAX_PARTS, true);
+        if !self.way.open(call.request, peer, asked).await {
+            self.waiting.all().remove(&call.request);
+        }
+        call
+    }
+
+    /// One with room for so many events.
+    fn call(&self, most: usize, is_flowing: bool) -> Call {
+        let request = self.last.fetch_add(1, Ordering::Relaxed);
+        let (sender, events) = mpsc::channel(most);
+        self.waiting.all().insert(request, sender);
+        let (way, waiting) = (self.way.clone(), self.waiting.clone());
+        Call { request, events, way, waiting, is_flowing, taken_bytes: 0 }
+    }
+}
+
+/// What is asked, where bodies are never here as a whole.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    /// With the beginning of its body.
+    pub(crate) content: Content,
+    pub(crate) is_confirmable: bool,
+    /// Whether that goes on.
+    pub(crate) has_more: bool,
+    /// Bytes of the answer that there is room for at first, at most [`ROOM_BYTES`].
+    pub(crate) room_bytes: usize,
 }
 
 /// A request that is open; dropped, it is of no use any more.
@@ -358,19 +448,57 @@ pub(crate) struct Call {
     events: mpsc::Receiver<Event>,
     way: Way,
     waiting: Waiting,
+    /// Whether bodies are given out as they come.
+    is_flowing: bool,
+    /// Of parts that were given out, and for which there is room again.
+    taken_bytes: usize,
 }
 
 impl Call {
-    /// What comes next; `None` behind the last.
+    /// What comes next; `None` behind the last. Who asks has taken what came before. A call that
+    /// is dropped before it is ready has lost nothing.
     pub(crate) async fn next(&mut self) -> Option<Event> {
-        self.events.recv().await
+        if self.taken_bytes > 0 {
+            let (of, bytes) = (Of::Request(self.request), self.taken_bytes);
+            self.way.flow(Flow::Room { of, bytes }).await;
+            self.taken_bytes = 0;
+        }
+        let event = self.events.recv().await;
+        self.taken_bytes = match &event {
+            _ if !self.is_flowing => 0,
+            Some(Event::Response(content, false)) => content.payload.len(),
+            Some(Event::Part(bytes, false)) => bytes.len(),
+            _ => 0,
+        };
+        event
+    }
+
+    /// What resolves when nobody has answered for so long, from now on.
+    pub(crate) fn silence(&self, patience: Duration) -> impl Future<Output = ()> + use<> {
+        let heard = self.waiting.heard.clone();
+        async move {
+            // sleep: however long it is since something was heard, it was not waited for before.
+            tokio::time::sleep(patience).await;
+            heard.stalled(patience).await;
+        }
+    }
+
+    /// More of the request's body, for which there was room.
+    pub(crate) async fn give(&self, bytes: Bytes, is_last: bool) {
+        self.way.flow(Flow::Part { of: Of::Request(self.request), bytes, is_last }).await;
     }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
-        if self.waiting.all().remove(&self.request).is_some() {
-            self.way.cancel(self.request);
+        let is_open = self.waiting.all().remove(&self.request).is_some();
+        if !is_open || self.way.has_cancelled(self.request) {
+            return;
+        }
+        // A body that nobody takes would keep its place for ever.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (way, request) = (self.way.clone(), self.request);
+            runtime.spawn(async move { way.cancel(request).await });
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use proto::coap::uri::{Host, MAX_URI_BYTES, Scheme, Uri, Via};
 use proto::coap::{Block, Code, Content, option};
 
-use super::caller::{self, Caller};
+use super::caller::{self, Caller, ROOM_BYTES};
 use super::dial;
 use super::dtls::keys;
 use super::group;
@@ -347,9 +347,9 @@ pub struct Response {
     pub code: Code,
     /// The names of its options, and their values as text.
     pub options: Vec<(String, String)>,
-    /// Its whole body.
+    /// Its whole body, or the first part of it.
     pub payload: Vec<u8>,
-    /// None follows.
+    /// None follows, nor a part of this one.
     pub is_last: bool,
 }
 
@@ -363,8 +363,12 @@ impl Response {
 /// What comes of a request.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A response.
+    /// A response; of [`Client::open`], with the first part of its body.
     Response(Response),
+    /// The next part of its body, and whether it is the last.
+    Part(Vec<u8>, bool),
+    /// There is room for so many bytes more of the request's body.
+    Room(usize),
     /// A ping was answered.
     Alive,
     /// Nothing, or nothing more, and why.
@@ -377,6 +381,8 @@ impl From<caller::Event> for Event {
             caller::Event::Response(content, is_last) => {
                 Self::Response(Response::new(&content, is_last))
             }
+            caller::Event::Part(bytes, is_last) => Self::Part(bytes.to_vec(), is_last),
+            caller::Event::Room(bytes) => Self::Room(bytes),
             caller::Event::Alive => Self::Alive,
             caller::Event::Failed(failure) => Self::Failed(failure.why()),
         }
@@ -422,15 +428,37 @@ impl Client {
         let content = self.content.clone();
         Call(self.caller.ask(self.peer, content, self.is_confirmable).await)
     }
+
+    /// Asks, where bodies are never here as a whole: the answer is given out as it comes, behind
+    /// its first 64 KiB, and the request's body, of which the payload is the beginning, goes on
+    /// with [`Call::give`] if `has_more`. No observation, no ping, and blocks of RFC 7959 alone. At
+    /// most 64 KiB of an answer that nobody has taken are here, or over a stream a message more.
+    pub async fn open(&self, has_more: bool) -> Call {
+        let (content, is_confirmable) = (self.content.clone(), self.is_confirmable);
+        let room_bytes = ROOM_BYTES;
+        let asked = caller::Asked { content, is_confirmable, has_more, room_bytes };
+        Call(self.caller.open(self.peer, asked).await)
+    }
 }
 
 /// A request that is open; dropped, it is of no use any more.
 pub struct Call(caller::Call);
 
 impl Call {
-    /// What comes next; `None` behind the last.
+    /// What comes next; `None` behind the last. Who asks has taken what came before.
     pub async fn next(&mut self) -> Option<Event> {
         self.0.next().await.map(Event::from)
+    }
+
+    /// What resolves when nothing has come of the server for so long, from now on.
+    pub fn silence(&self, patience: Duration) -> impl Future<Output = ()> + use<> {
+        self.0.silence(patience)
+    }
+
+    /// More of the request's body, for which there was room ([`Event::Room`]); the last part may
+    /// be empty.
+    pub async fn give(&self, bytes: Vec<u8>, is_last: bool) {
+        self.0.give(bytes.into(), is_last).await;
     }
 }
 

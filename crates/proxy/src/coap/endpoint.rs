@@ -84,6 +84,12 @@ impl Endpoint {
         Ok(self)
     }
 
+    /// The same, where long bodies of requests are given out as they come.
+    pub(crate) fn taking_bodies(mut self) -> Self {
+        self.transfers = self.transfers.taking_bodies();
+        self
+    }
+
     /// The same, which asks by RFC 9177; to be said before all that protects.
     pub(crate) fn offering_q_block(mut self) -> Result<Self, Error> {
         let seed = [crate::random_instance()?, crate::random_instance()?];
@@ -241,7 +247,9 @@ impl Endpoint {
                     Output::WakeAt(at) => self.wake_at = Some(at),
                     output => {
                         let is_known = match &output {
-                            Output::Request { peer, .. } => self.transfers.is_trusted(*peer),
+                            Output::Request { peer, .. } | Output::Opened { peer, .. } => {
+                                self.transfers.is_trusted(*peer)
+                            }
                             _ => true,
                         };
                         inputs.extend(application.take(output, is_known));

@@ -91,6 +91,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Link<S> {
         })
     }
 
+    /// The same, where long bodies of requests are given out as they come.
+    pub(crate) fn taking_bodies(mut self) -> Self {
+        self.connection = self.connection.taking_bodies();
+        self
+    }
+
     /// Runs until the connection ends, or nobody has a way to it. Errors: what the network says.
     pub(crate) async fn run(
         mut self,

@@ -515,7 +515,7 @@ impl Exchanges {
             let style = Style { names, reason: Some(head.reason.clone()) };
             parts.headers.extend(style_field(&style));
         }
-        let body = Timed::new(body, Side::Origin, self.clocks.of_answer(&parts.headers));
+        let body = Timed::new(body, Side::Origin, self.clocks.of_answer(&parts));
         Ok(self.response(parts.status, parts.headers, body.boxed_unsync()))
     }
 

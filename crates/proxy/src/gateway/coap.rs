@@ -7,11 +7,16 @@
 //! and before anything is changed for it. Until then it has one of a few places of its own, so that
 //! forged addresses take none of those that others need.
 
+mod capped;
+mod flows;
 mod groups;
 mod observe;
 mod streams;
+#[cfg(test)]
+mod tests;
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,6 +26,7 @@ use http::{Method, Request, Response, Uri};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full};
 use proto::coap::machine::{Counts, Input, Output};
+use proto::coap::transfer::MAX_WHOLE_BYTES;
 use proto::coap::{Code, Content, MAX_BODY_BYTES, option};
 use relay::{Cause, CauseKind};
 use tokio::net::{TcpListener, UdpSocket};
@@ -40,7 +46,7 @@ use crate::coap::shares::{SharePlace, Shares};
 use crate::coap::socket::{Peer, Socket};
 use crate::coap::tags::Tags;
 use crate::config::{CoapListener, CoapsListener};
-use crate::flow::{AnyBody, Progress, Watched};
+use crate::flow::{AnyBody, BoxError, Progress, Watched};
 use crate::live::Services;
 use crate::metrics::Metrics;
 use crate::origin::{self, Client, ClientAt, How};
@@ -50,6 +56,8 @@ use crate::rarely::Rarely;
 use crate::upstream::{Upstream, host_and_port};
 use crate::{Error, descriptors, fields, run};
 
+use capped::Capped;
+use flows::{Begun as Flowing, Flows, Way as Back};
 use groups::Group;
 use streams::{MAX_CONNECTIONS, Streams};
 
@@ -60,6 +68,13 @@ const MAX_OPEN: usize = 128;
 const MAX_STRANGERS: usize = 16;
 /// Bytes of the bodies of these: as many as the pair's bodies may take by default, four times.
 const MAX_HELD_BYTES: usize = 32 << 20;
+/// Bytes of a request that is not here as a whole: its beginning, and what its origin has not
+/// taken.
+const MAX_OPENED_BYTES: u64 = 2 * MAX_WHOLE_BYTES as u64;
+/// What is longer is answered before its end is here, and goes on as the client asks for it.
+const MAX_FIRST_BYTES: usize = 64 << 10;
+/// And what has begun and has not ended by then.
+const MAX_FIRST_WAIT: Duration = Duration::from_secs(2);
 /// How long an answer may take: the machine gives a request up 10 s later.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(230);
 /// After so many seconds what is full may have room again.
@@ -140,6 +155,7 @@ impl Listener {
         let is_secure = keys.is_some();
         // The cookie of DTLS has borne out the address.
         let endpoint = Endpoint::new(socket, !is_secure && is_challenging(local))?;
+        let endpoint = endpoint.taking_bodies();
         let mut endpoint = endpoint.answering_q_block()?;
         if let Some(security) = security {
             endpoint = endpoint.secured(security);
@@ -152,12 +168,15 @@ impl Listener {
         let (metrics, idle_timeout) = (Arc::clone(&server.metrics), server.clocks.idle);
         let server = Arc::new(server);
         let ends = (parting.clone(), alive.clone());
-        let over_tcp = Streams::new(Arc::clone(&server), Arc::clone(&shares), ends, idle_timeout);
+        let places = Flows::places();
+        let all = (Arc::clone(&shares), Arc::clone(&places));
+        let over_tcp = Streams::new(Arc::clone(&server), all, ends, idle_timeout);
         let serving = Serving {
             server,
             shares: Arc::clone(&shares),
             strangers: Arc::clone(&strangers),
             observers: Observers::default(),
+            flows: Flows::new(Arc::clone(&places)),
             commands: commands.clone(),
             metrics,
             is_secure,
@@ -172,7 +191,7 @@ impl Listener {
             groups.into_iter().for_each(|group| drop(members.spawn(group.serve())));
             let end = async {
                 parting.said().await;
-                tokio::join!(shares.idle(), strangers.idle());
+                all_answered(&[shares, strangers], &places).await;
                 let _ = commands.send(Command::End).await;
             };
             let _ = tokio::join!(endpoint.run(receiver, serving), end);
@@ -187,6 +206,14 @@ impl Listener {
     }
 }
 
+/// Resolves when nothing is open, nor goes on at length, as what was open may.
+async fn all_answered(open: &[Arc<Shares>], places: &Arc<Shares>) {
+    for shares in open {
+        shares.idle().await;
+    }
+    places.idle().await;
+}
+
 /// Whether who asks has to show that it has its address.
 fn is_challenging(local: SocketAddr) -> bool {
     !local.ip().to_canonical().is_loopback()
@@ -198,6 +225,7 @@ struct Serving {
     shares: Arc<Shares>,
     strangers: Arc<Shares>,
     observers: Observers,
+    flows: Flows,
     commands: mpsc::Sender<Command>,
     metrics: Arc<Metrics>,
     is_secure: bool,
@@ -212,8 +240,16 @@ impl Application for Serving {
             self.observers.ended(exchange);
             return None;
         }
-        // Nothing is asked here.
-        let Output::Request { exchange, peer, content } = output else { return None };
+        if let Output::Flow(flow) = output {
+            self.flows.take(flow);
+            return None;
+        }
+        let (exchange, peer, content, has_more) = match output {
+            Output::Request { exchange, peer, content } => (exchange, peer, content, false),
+            Output::Opened { exchange, peer, content } => (exchange, peer, content, true),
+            // Nothing is asked here.
+            _ => return None,
+        };
         let from = peer.address.ip().to_canonical();
         let shares = if is_known { &self.shares } else { &self.strangers };
         let Some(place) = shares.take(from) else {
@@ -230,14 +266,21 @@ impl Application for Serving {
             return Some(Input::Respond { exchange, content });
         };
         // What no origin is asked for takes neither a task nor a turn of this one.
-        let begun = match self.server.begin(from, &content) {
+        let body = || {
+            let back = Back::Datagrams(self.commands.clone());
+            has_more.then(|| self.flows.body(exchange, back, content.payload.clone()))
+        };
+        let begun = match self.server.begin(from, &content, body) {
             Ok(content) => return Some(Input::Respond { exchange, content }),
             Err(begun) => begun,
         };
         let (server, commands) = (Arc::clone(&self.server), self.commands.clone());
+        let flows = self.flows.clone();
         let observes = observe::wants(&content).then(|| self.observers.shares(from)).flatten();
         let is_observing = observes.is_some();
-        let task = tokio::spawn(respond(server, commands, (place, observes), (exchange, begun)));
+        let places = (place, observes);
+        let request = (exchange, is_known, begun);
+        let task = tokio::spawn(respond(server, (commands, flows), places, request));
         if is_observing {
             self.observers.began(exchange, task.abort_handle());
         }
@@ -263,13 +306,19 @@ impl Application for Serving {
 /// Answers a request, with its number.
 async fn respond(
     server: Arc<Server>,
-    commands: mpsc::Sender<Command>,
+    (commands, flows): (mpsc::Sender<Command>, Flows),
     (place, observes): (SharePlace, Option<SharePlace>),
-    (exchange, begun): (u64, Box<Begun>),
+    (exchange, is_known, begun): (u64, bool, Box<Begun>),
 ) {
+    let from = begun.from;
     match server.carry_out(begun, observes.is_some()).await {
         Answer::Whole(content) => {
             let _ = commands.send(Command::Input(Input::Respond { exchange, content })).await;
+        }
+        Answer::Flowing(flowing) => {
+            let whose = (exchange, from, is_known);
+            let full = || server.full();
+            flow(whose, (commands, flows), (place, observes), *flowing, full).await;
         }
         Answer::Events(events) => {
             // It lasts: it has a place of its own.
@@ -280,8 +329,30 @@ async fn respond(
     }
 }
 
+/// Answers a request at length, for who is known to be at this address; who is not gets nothing
+/// that lasts, and is asked to show that he is.
+async fn flow(
+    (exchange, from, is_known): (u64, IpAddr, bool),
+    (commands, flows): (mpsc::Sender<Command>, Flows),
+    until_then: (SharePlace, Option<SharePlace>),
+    flowing: Flowing,
+    full: impl FnOnce() -> Content,
+) {
+    let place = if is_known { flows.place(from) } else { None };
+    let input = match place {
+        Some(_lasts) => {
+            drop(until_then);
+            return flows.follow(exchange, Back::Datagrams(commands), flowing).await;
+        }
+        None if is_known => Input::Respond { exchange, content: full() },
+        None => Input::Challenge { exchange },
+    };
+    let _ = commands.send(Command::Input(input)).await;
+}
+
 /// A request for which an origin is to be asked.
 struct Begun {
+    from: IpAddr,
     code: Code,
     asked: Box<Asked>,
     client: ClientAt,
@@ -292,18 +363,10 @@ struct Begun {
 /// What comes of a request.
 enum Answer {
     Whole(Content),
+    /// It is long, and goes on as its client asks for it.
+    Flowing(Box<Flowing>),
     /// What it asks for goes on coming.
     Events(Box<Events>),
-}
-
-impl Answer {
-    /// To who does not observe.
-    fn whole(self) -> Content {
-        match self {
-            Self::Whole(content) => content,
-            Self::Events(_) => Content::new(Code::INTERNAL_SERVER_ERROR),
-        }
-    }
 }
 
 /// What answers requests.
@@ -336,12 +399,23 @@ impl Server {
         self.tags.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer to a request, where no origin is asked for it.
-    fn begin(&self, from: IpAddr, content: &Content) -> Result<Content, Box<Begun>> {
+    /// The answer to a request, where no origin is asked for it; otherwise `body` is that of the
+    /// request, where it is not whole.
+    fn begin(
+        &self,
+        from: IpAddr,
+        content: &Content,
+        body: impl FnOnce() -> Option<AnyBody>,
+    ) -> Result<Content, Box<Begun>> {
         let wanted = mapping::ask(content, self.upstream.as_ref(), &self.tags());
-        let from = from.to_string();
+        let name = from.to_string();
         let mut request = outline(content, wanted.as_ref().ok());
-        let access = Access::begin(&self.metrics, Way::Coap, &from, &mut request);
+        if let Ok(Wanted::Origin(_)) = &wanted
+            && let Some(body) = body()
+        {
+            *request.body_mut() = body;
+        }
+        let access = Access::begin(&self.metrics, Way::Coap, &name, &mut request);
         match wanted {
             Err(refusal) => Ok(self.refuse(&access, &refusal)),
             Ok(Wanted::Links(links)) => {
@@ -350,8 +424,8 @@ impl Server {
                 Ok(links)
             }
             Ok(Wanted::Origin(asked)) => {
-                let (code, client) = (content.code, ClientAt::of(&from));
-                Err(Box::new(Begun { code, asked, client, request, access }))
+                let (code, client) = (content.code, ClientAt::of(&name));
+                Err(Box::new(Begun { from, code, asked, client, request, access }))
             }
         }
     }
@@ -364,20 +438,44 @@ impl Server {
     }
 
     /// The answer to a request of who does not observe.
-    async fn answer(&self, from: IpAddr, content: Content) -> Content {
-        match self.begin(from, &content) {
-            Ok(content) => content,
-            Err(begun) => self.carry_out(begun, false).await.whole(),
+    async fn answer(
+        &self,
+        from: IpAddr,
+        content: Content,
+        body: impl FnOnce() -> Option<AnyBody>,
+    ) -> Answer {
+        match self.begin(from, &content, body) {
+            Ok(content) => Answer::Whole(content),
+            Err(begun) => self.carry_out(begun, false).await,
         }
+    }
+
+    /// The answer where there is no place for a long one.
+    fn full(&self) -> Content {
+        self.metrics.count_limit(FULL);
+        let content = Content::new(Code::SERVICE_UNAVAILABLE);
+        content.with_uint(option::MAX_AGE, RETRY_AFTER_S)
     }
 
     /// `observes`: there is a place for what goes on coming.
     async fn carry_out(&self, begun: Box<Begun>, observes: bool) -> Answer {
-        let Begun { code, asked, client, request, access } = *begun;
-        let forwarding = self.forward((code, observes), &asked, client, request, &access);
-        let late = || refuse(Code::GATEWAY_TIMEOUT, "the answer took too long");
-        let result = tokio::time::timeout(MAX_ANSWER_TIME, forwarding).await;
-        let result = result.unwrap_or_else(|_| Err(late()));
+        let Begun { code, asked, client, request, access, .. } = *begun;
+        let progress = Progress::new();
+        let is_whole = request.body().size_hint().exact().is_some();
+        let sent = (request, &progress);
+        let forwarding = self.forward((code, observes), &asked, client, sent, &access);
+        let late = async {
+            match is_whole {
+                // sleep: the client's machine gives the request up by time.
+                true => tokio::time::sleep(MAX_ANSWER_TIME).await,
+                // That of each block begins anew.
+                false => progress.stalled(MAX_ANSWER_TIME).await,
+            }
+        };
+        let result = tokio::select! {
+            result = forwarding => result,
+            () = late => Err(refuse(Code::GATEWAY_TIMEOUT, "the answer took too long")),
+        };
         result.unwrap_or_else(|refusal| Answer::Whole(self.refuse(&access, &refusal)))
     }
 
@@ -387,44 +485,67 @@ impl Server {
         (code, observes): (Code, bool),
         asked: &Asked,
         client: ClientAt,
-        request: Request<AnyBody>,
+        (request, progress): (Request<AnyBody>, &Progress),
         access: &Access,
     ) -> Result<Answer, Refusal> {
         let target = target(asked)?;
         let service = self.services.find(&target).and_then(|index| self.services.get(index));
-        let bytes = request.body().size_hint().exact().unwrap_or(0);
+        let size = request.body().size_hint();
+        let bytes = size.exact().unwrap_or(MAX_OPENED_BYTES);
+        let too_large = || {
+            let reason = "the body is over the limit of its service (max_body)";
+            refuse(Code::REQUEST_ENTITY_TOO_LARGE, reason)
+        };
+        let most = service.as_ref().and_then(|service| service.max_body).unwrap_or(u64::MAX);
         if let Some(service) = &service {
             access.service(&service.pattern);
-            if service.max_body.is_some_and(|most| bytes > most) {
-                let reason = "the body is over the limit of its service (max_body)";
-                return Err(refuse(Code::REQUEST_ENTITY_TOO_LARGE, reason));
-            }
+        }
+        if size.lower() > most {
+            return Err(too_large());
         }
         let _held = self.hold(usize::try_from(bytes).unwrap_or(usize::MAX))?;
-        let progress = Progress::new();
-        let repeatable = bytes == 0 && asked.method.is_idempotent();
-        let mut message = self.message(asked, request, &progress)?;
+        let repeatable = size.exact() == Some(0) && asked.method.is_idempotent();
+        let passed = Arc::<AtomicBool>::default();
+        let request = request.map(|body| Capped::new(body, most, &passed).boxed_unsync());
+        let mut message = self.message(asked, request, progress)?;
         if observes {
             observe::ask(message.headers_mut());
         }
         let how = How::default();
+        let progress = progress.clone();
         let request = origin::Request { target, client, message, repeatable, progress, how };
         let is_proxied = asked.target.is_proxied;
-        let response =
-            self.client.send(request).await.map_err(|cause| of_cause(cause, is_proxied))?;
+        let response = self.client.send(request).await.map_err(|cause| {
+            match passed.load(Ordering::Relaxed) {
+                true => too_large(),
+                false => of_cause(cause, is_proxied),
+            }
+        })?;
         let (mut head, body) = access.clone().answered(response).into_parts();
         fields::remove_hop_by_hop(&mut head.headers);
         let media = head.headers.get(header::CONTENT_TYPE);
         if observes && head.status.is_success() && observe::is_stream(media) {
-            let body = Timed::new(body, Side::Origin, self.clocks.of_answer(&head.headers));
+            let body = Timed::new(body, Side::Origin, self.clocks.of_answer(&head));
             return Ok(Answer::Events(Box::new(Events::of(body.boxed_unsync()))));
         }
         if media.is_some_and(|media| relay::is_endless(media.as_bytes())) {
             return Err(refuse(Code::BAD_GATEWAY, "the origin's answer has no end"));
         }
-        let body = Timed::new(body, Side::Origin, self.clocks.of_answer(&head.headers));
-        let (bytes, _held) = self.read(body).await?;
-        mapping::answer(code, asked, &head, bytes, &mut self.tags()).map(Answer::Whole)
+        let body = Timed::new(body, Side::Origin, self.clocks.of_answer(&head));
+        // Why an origin refuses is short, or of no use.
+        let Read { bytes, rest, held } = self.read(body, head.status.is_success()).await?;
+        let mut content = mapping::answer(code, asked, &head, bytes, &mut self.tags())?;
+        let rest = rest.filter(|_| !content.payload.is_empty());
+        // Blocks are put together by their tag (RFC 7959 §2.4), and what is not here may have to be
+        // fetched once more: other bytes with the same weak tag would be taken for these.
+        let is_weak = |tag: &HeaderValue| tag.as_bytes().starts_with(b"W/");
+        if rest.is_some() && head.headers.get(header::ETAG).is_some_and(is_weak) {
+            content.remove(option::ETAG);
+        }
+        Ok(match rest {
+            Some(rest) => Answer::Flowing(Box::new(Flowing { content, rest, held })),
+            None => Answer::Whole(content),
+        })
     }
 
     /// The request as it leaves.
@@ -457,33 +578,62 @@ impl Server {
         })
     }
 
-    /// A whole body, and the room that it has.
-    async fn read<B>(&self, body: B) -> Result<(Bytes, OwnedSemaphorePermit), Refusal>
+    /// A whole body, or the beginning of one that `may_go_on`.
+    async fn read<B>(&self, mut body: B, may_go_on: bool) -> Result<Read, Refusal>
     where
-        B: Body<Data = Bytes>,
-        B::Error: std::fmt::Display,
+        B: Body<Data = Bytes, Error = BoxError> + Send + Unpin + 'static,
     {
         let too_large = || {
             let reason = format!("the answer is over the limit of {MAX_BODY_BYTES} bytes");
             refuse(Code::BAD_GATEWAY, reason)
         };
-        let announced = body.size_hint().lower();
-        if announced > MAX_BODY_BYTES as u64 {
+        if !may_go_on && body.size_hint().lower() > MAX_BODY_BYTES as u64 {
             return Err(too_large());
         }
-        let (mut body, mut bytes, mut held) =
-            (std::pin::pin!(body), BytesMut::new(), self.hold(0)?);
-        while let Some(frame) = body.frame().await {
+        let (mut bytes, mut held) = (BytesMut::new(), self.hold(0)?);
+        let mut begun_at = None;
+        loop {
+            let until = begun_at.filter(|_| may_go_on).map(|at: Instant| at + MAX_FIRST_WAIT);
+            let is_long = may_go_on && bytes.len() > MAX_FIRST_BYTES;
+            let frame = tokio::select! {
+                biased;
+                () = until_then(until), if !is_long => None,
+                () = std::future::ready(()), if is_long => None,
+                frame = body.frame() => Some(frame),
+            };
+            let Some(frame) = frame else {
+                let (bytes, rest) = (bytes.freeze(), Some(body.boxed_unsync()));
+                return Ok(Read { bytes, rest, held });
+            };
+            let Some(frame) = frame else {
+                return Ok(Read { bytes: bytes.freeze(), rest: None, held });
+            };
             let broken =
                 |error| refuse(Code::BAD_GATEWAY, format!("the answer broke off: {error}"));
             let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
-            if bytes.len() + data.len() > MAX_BODY_BYTES {
+            if !may_go_on && bytes.len() + data.len() > MAX_BODY_BYTES {
                 return Err(too_large());
             }
             held.merge(self.hold(data.len())?);
             bytes.extend_from_slice(&data);
+            begun_at = begun_at.or_else(|| (!data.is_empty()).then(Instant::now));
         }
-        Ok((bytes.freeze(), held))
+    }
+}
+
+/// What was read of an answer's body.
+struct Read {
+    bytes: Bytes,
+    /// Where that is not all of it.
+    rest: Option<AnyBody>,
+    /// The room that it has.
+    held: OwnedSemaphorePermit,
+}
+
+async fn until_then(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -261,7 +261,7 @@ impl Origins {
         if end {
             return;
         }
-        let patience = self.clocks.of_answer(&parts.headers);
+        let patience = self.clocks.of_answer(&parts);
         let body = Timed::new(Deaf { body, succeeded }, Side::Origin, patience);
         let body = self.parting.bound(body, &parts.headers);
         let mut pump = Pump::new(body, sender, None);

@@ -104,6 +104,11 @@ impl Seen {
 
 /// Runs of message ids whose last use is remembered.
 const RUNS: usize = 16;
+/// Ids of a run.
+const RUN_IDS: u32 = 1 << 12;
+/// So many runs ahead are looked at: with half of all ids who sends much has a burst, and then goes
+/// on slowly, rather than to stand still for minutes until ids are free.
+const RUNS_AHEAD: usize = RUNS / 2;
 
 /// Our message ids to one peer: none again before its time (RFC 7252 §4.4).
 #[derive(Debug)]
@@ -111,11 +116,12 @@ pub(super) struct Mids {
     next: u16,
     /// When the last of each sixteenth of all ids was used.
     used_at: [Option<Duration>; RUNS],
+    last_at: Duration,
 }
 
 impl Mids {
     pub(super) fn new(first: u16) -> Self {
-        Self { next: first, used_at: [None; RUNS] }
+        Self { next: first, used_at: [None; RUNS], last_at: Duration::ZERO }
     }
 
     fn run(&self) -> usize {
@@ -132,8 +138,27 @@ impl Mids {
             return Err(free_at);
         }
         self.used_at[run] = Some(now);
+        self.last_at = now;
         self.next = mid.wrapping_add(1);
         Ok(mid)
+    }
+
+    /// The same, for messages that can wait a little: they are spread over the time until ids that
+    /// they will need are free.
+    pub(super) fn next_in_turn(&mut self, now: Duration) -> Result<u16, Duration> {
+        let due = self.last_at + self.pause(now);
+        if due > now { Err(due) } else { self.next(now) }
+    }
+
+    /// Between two messages, so that none of the runs ahead is reached before it is free.
+    fn pause(&self, now: Duration) -> Duration {
+        let left = RUN_IDS - u32::from(self.next & 0xfff);
+        let pauses = (left..).step_by(RUN_IDS as usize).zip(1..=RUNS_AHEAD).map(|(ids, ahead)| {
+            let used_at = self.used_at[(self.run() + ahead) % RUNS];
+            let free_at = used_at.map_or(Duration::ZERO, |at| at + MIN_MID_PAUSE);
+            free_at.saturating_sub(now) / ids
+        });
+        pauses.max().unwrap_or_default()
     }
 }
 
@@ -182,6 +207,33 @@ mod tests {
         }
         assert!(seen.entries.len() <= MAX_SEEN + 1 && seen.others.len() <= MAX_SEEN);
         assert!(matches!(seen.find(s(2), 1, (true, s(247))), Some(Some(_))));
+    }
+
+    /// Who sends as fast as a path of 1 ms lets him is slowed down, and never stands still.
+    #[test]
+    fn who_needs_all_ids_goes_on_slowly() {
+        let mut mids = Mids::new(60_000);
+        let (mut now, mut used) = (Duration::ZERO, vec![None; 0x1_0000]);
+        let mut longest = Duration::ZERO;
+        for count in 0..200_000_u32 {
+            let before = now;
+            now += Duration::from_millis(1);
+            let mid = loop {
+                match mids.next_in_turn(now) {
+                    Ok(mid) => break mid,
+                    Err(at) => now = at,
+                }
+            };
+            longest = longest.max(now - before);
+            if count < 30_000 {
+                assert_eq!(now - before, Duration::from_millis(1), "{count}");
+            }
+            let last = used[usize::from(mid)].replace(now);
+            assert!(last.is_none_or(|at| now >= at + MIN_MID_PAUSE));
+        }
+        assert!(longest < Duration::from_millis(20), "{longest:?}");
+        // Three times all ids take no longer than they have to.
+        assert!(now < MIN_MID_PAUSE * 4, "{now:?}");
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl<P: Address> Endpoint<P> {
                 return;
             }
             let Some(purpose) = place.queue.pop_front() else { return };
-            let mid = match place.mids.next(self.common.now) {
+            let mid = match place.mids.next_in_turn(self.common.now) {
                 Ok(mid) => mid,
                 Err(free_at) => {
                     place.queue.push_front(purpose);

@@ -130,6 +130,42 @@ pub struct Settings {
     pub rate_bps: Option<u64>,
 }
 
+/// Whose body it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Of {
+    /// That of a request of this side, or of its answer, by the caller's number.
+    Request(u64),
+    /// That of a request of a peer, or of its answer, by this side's number.
+    Exchange(u64),
+}
+
+/// A step of a body that is never here as a whole: it goes by credit, in either direction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// The next bytes of it. What goes in was asked for by a `Room` that came out; what comes out
+    /// is to be given back by a `Room` when whoever it is for has taken it.
+    Part {
+        /// Whose.
+        of: Of,
+        /// The bytes; the last part may have none.
+        bytes: Bytes,
+        /// Whether the body ends behind them.
+        is_last: bool,
+    },
+    /// There is room for so many bytes more, beside what there was.
+    Room {
+        /// Whose.
+        of: Of,
+        /// How many.
+        bytes: usize,
+    },
+    /// It ends here and is not whole: who gives it has no more, or nobody takes more of it.
+    Broken {
+        /// Whose.
+        of: Of,
+    },
+}
+
 /// What goes in.
 #[derive(Clone, Debug)]
 pub enum Input<P> {
@@ -155,6 +191,41 @@ pub enum Input<P> {
         /// Whether it is repeated until the peer has it.
         is_confirmable: bool,
     },
+    /// A request whose answer is given out as it comes: an [`Output::Response`] has the first part
+    /// of it and, where that is not the last, an [`Output::Flow`] each of the others, until one is
+    /// the last or an [`Output::Failed`] says that it broke off. It does not observe. Only
+    /// [`super::super::transfer`] takes these; time that the caller takes has no bound there.
+    Open {
+        /// The caller's number for it.
+        request: u64,
+        /// To whom.
+        peer: P,
+        /// The request, with the beginning of its body.
+        content: Content,
+        /// Whether it is repeated until the peer has it.
+        is_confirmable: bool,
+        /// Whether its body goes on: an [`Output::Flow`] says for how many bytes there is room.
+        has_more: bool,
+        /// So many bytes of the answer's body there is room for. One part may go beyond it. The
+        /// first has so many too, or [`MAX_FIRST_BYTES`], where the body is not shorter: what
+        /// becomes another until then is asked for anew, [`MAX_RESTARTS`] times at most.
+        ///
+        /// [`MAX_FIRST_BYTES`]: crate::coap::transfer::MAX_FIRST_BYTES
+        /// [`MAX_RESTARTS`]: crate::coap::transfer::MAX_RESTARTS
+        room_bytes: usize,
+    },
+    /// The answer to an [`Output::Request`], with the beginning of its body, which goes on as the
+    /// peer asks for its blocks: an [`Output::Flow`] says for how many bytes there is room, or that
+    /// nobody asks for more. It is not observed. As it lasts beyond the request, it is only for who
+    /// has shown that it has its address: others get [`Input::Challenge`].
+    Begin {
+        /// The number of the request.
+        exchange: u64,
+        /// The response.
+        content: Content,
+    },
+    /// A step of a body.
+    Flow(Flow),
     /// A request that is not confirmable and leaves at once, without waiting for others to the same
     /// peer: who sends it sees to what the path bears (RFC 9177 §7.2). It ends as
     /// [`Input::Request`] does.
@@ -239,15 +310,29 @@ pub enum Output<P> {
         /// The request.
         content: Content,
     },
+    /// The same, whose body goes on: `content` has the beginning of it, and an [`Output::Flow`]
+    /// each of the others, when there was room for it ([`Input::Flow`]): at first there is none. It
+    /// may be answered before its end, which it then has none of.
+    Opened {
+        /// The number for it.
+        exchange: u64,
+        /// From whom.
+        peer: P,
+        /// The request.
+        content: Content,
+    },
     /// A response came.
     Response {
         /// The caller's number for the request.
         request: u64,
         /// The response.
         content: Content,
-        /// Whether none follows: false while an observation goes on.
+        /// Whether none follows: false while an observation goes on, and where the body does
+        /// ([`Input::Open`]).
         is_last: bool,
     },
+    /// A step of a body.
+    Flow(Flow),
     /// The peer has a request whose No-Response asked for none (RFC 7967); of one that is not
     /// confirmable only that none came.
     Suppressed {
@@ -288,9 +373,11 @@ pub enum Reason {
     Reset,
     /// The answer has a critical option that is unknown or breaks its bounds (RFC 7252 §5.4.1).
     BadAnswer,
-    /// The answer's body is over [`super::super::MAX_BODY_BYTES`].
+    /// The answer's body is over [`super::super::MAX_BODY_BYTES`]; where it is given out as it
+    /// comes, or where the request's is taken so, it has more blocks than there are numbers.
     TooLarge,
-    /// The answer's body became another one, each time that its blocks were asked for.
+    /// The answer's body became another one, each time that its blocks were asked for; where it is
+    /// given out as it comes, once.
     Changed,
     /// No message can be made of it.
     Misuse,

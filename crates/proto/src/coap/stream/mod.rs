@@ -20,9 +20,9 @@ use std::time::Duration;
 
 use super::framed::MAX_FIRST_MESSAGE_BYTES;
 use super::kept::Bounds;
-use super::machine::{self, EXCHANGE_LIFETIME, Reason};
-use super::transfer::{Client, Queues, Server};
-use super::{Content, MAX_TOKEN_BYTES, Token};
+use super::machine::{self, EXCHANGE_LIFETIME, Flow, Of, Reason};
+use super::transfer::{Client, Opening, Queues, Server};
+use super::{Code, Content, MAX_TOKEN_BYTES, Token};
 use messages::Messages;
 
 pub use settings::*;
@@ -40,7 +40,7 @@ pub struct Connection {
     queues: Queues<()>,
     outputs: VecDeque<Output>,
     /// Requests too long for a peer that has not said what it takes; at most [`MAX_REQUESTS`].
-    held: VecDeque<(u64, Content)>,
+    held: VecDeque<(u64, Content, Option<Opening>)>,
     announced_wake_at: Option<Duration>,
 }
 
@@ -68,6 +68,14 @@ impl Connection {
         connection
     }
 
+    /// The same, where bodies of the peer's requests that are longer than
+    /// [`super::transfer::MAX_WHOLE_BYTES`] are given out as they come.
+    #[must_use]
+    pub fn taking_bodies(mut self) -> Self {
+        self.server.take_bodies();
+        self
+    }
+
     /// What went wrong so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
@@ -80,12 +88,13 @@ impl Connection {
         self.messages.peer.is_some()
     }
 
-    /// Whether a request of either side has no answer yet, or something is observed.
+    /// Whether a request of either side has no answer yet, the body of one of the peer's goes on,
+    /// or something is observed.
     #[must_use]
     pub fn is_open(&self) -> bool {
         let Messages { calls, exchanges, observations, .. } = &self.messages;
         let is_idle = calls.is_empty() && exchanges.is_empty() && observations.is_empty();
-        !is_idle || !self.held.is_empty()
+        !is_idle || !self.held.is_empty() || self.server.has_incoming()
     }
 
     /// Bytes that are kept because of what the peer sent and asked for: parts of messages and of
@@ -104,7 +113,7 @@ impl Connection {
         if self.messages.progress.is_closed {
             return;
         }
-        self.server.expire(now);
+        self.server.expire(now, &mut self.queues);
         match input {
             Input::Bytes(bytes) => {
                 self.messages.receive(&bytes);
@@ -116,13 +125,26 @@ impl Connection {
                 }
             }
             Input::Eof => self.messages.progress.is_eof = true,
-            Input::Request { request, content } => self.request(request, content),
+            Input::Request { request, content } => self.request(request, content, None),
+            Input::Open { request, content, has_more, room_bytes } => {
+                self.request(request, content, Some(Opening { has_more, room_bytes }));
+            }
+            Input::Begin { exchange, content } => {
+                self.server.begin_flow(now, exchange, content, &mut self.queues);
+            }
+            Input::Flow(flow) => {
+                let (Flow::Part { of, .. } | Flow::Room { of, .. } | Flow::Broken { of }) = flow;
+                match of {
+                    Of::Request(_) => self.client.flow(flow, &mut self.queues),
+                    Of::Exchange(_) => self.server.flow(now, flow, &mut self.queues),
+                }
+            }
             Input::Ping { request } if self.messages.progress.was_released => {
                 self.outputs.push_back(Output::Failed { request, reason: Reason::Closed });
             }
             Input::Ping { request } => self.client.ping(request, (), &mut self.queues),
             Input::Cancel { request } => {
-                self.held.retain(|(other, _)| *other != request);
+                self.held.retain(|(other, ..)| *other != request);
                 self.client.cancel(request, &mut self.queues);
             }
             Input::Respond { exchange, content } => {
@@ -156,7 +178,7 @@ impl Connection {
     }
 
     /// RFC 8323 §5.3.1: before it has said more, a peer takes so many bytes.
-    fn request(&mut self, request: u64, content: Content) {
+    fn request(&mut self, request: u64, content: Content, opening: Option<Opening>) {
         let Messages { peer, framing, progress, .. } = &self.messages;
         if progress.was_released {
             let failed = Output::Failed { request, reason: Reason::Closed };
@@ -164,16 +186,25 @@ impl Connection {
         }
         // With the longest token.
         let most = u64::from(MAX_FIRST_MESSAGE_BYTES) - MAX_TOKEN_BYTES as u64;
-        let is_short = || wire::encode(*framing, Token::EMPTY, &content, most).is_ok();
+        let has_more = opening.is_some_and(|opening| opening.has_more);
+        let is_short = || !has_more && wire::encode(*framing, Token::EMPTY, &content, most).is_ok();
         if peer.is_some() || is_short() {
-            return self.client.start(request, (), content, true, &mut self.queues);
+            return self.start(request, content, opening);
         }
-        if self.held.iter().any(|(other, _)| *other == request) {
+        if self.held.iter().any(|(other, ..)| *other == request) {
             self.messages.counts.misused += 1;
         } else if self.held.len() >= MAX_REQUESTS {
             self.outputs.push_back(Output::Failed { request, reason: Reason::Full });
         } else {
-            self.held.push_back((request, content));
+            self.held.push_back((request, content, opening));
+        }
+    }
+
+    fn start(&mut self, request: u64, content: Content, opening: Option<Opening>) {
+        let queues = &mut self.queues;
+        match opening {
+            None => self.client.start(request, (), content, true, queues),
+            Some(opening) => self.client.open(request, (), (content, true), opening, queues),
         }
     }
 
@@ -183,8 +214,8 @@ impl Connection {
         self.client.set_medium(medium);
         self.server.set_medium(medium);
         if self.messages.peer.is_some() {
-            for (request, content) in std::mem::take(&mut self.held) {
-                self.client.start(request, (), content, true, &mut self.queues);
+            for (request, content, opening) in std::mem::take(&mut self.held) {
+                self.start(request, content, opening);
             }
         }
     }
@@ -231,6 +262,8 @@ impl Connection {
                 self.outputs.push_back(Output::Ended { exchange });
             }
             output @ (Output::Transmit(_)
+            | Output::Flow(_)
+            | Output::Opened { .. }
             | Output::Released { .. }
             | Output::Closed(_)
             | Output::WakeAt(_)) => {
@@ -252,12 +285,19 @@ impl Connection {
                 self.server.answered(exchange, messages.is_observed(exchange));
             }
             Inner::Notify { exchange, content } => messages.notify(exchange, content),
+            // Its peer hears no acknowledgement that would say so.
+            Inner::Drop { exchange } => {
+                let content = Content::new(Code::REQUEST_ENTITY_INCOMPLETE);
+                messages.respond(exchange, content);
+            }
             // There is nothing of these over a reliable transport.
             Inner::Datagram { .. }
             | Inner::Challenge { .. }
             | Inner::Unpaced { .. }
+            | Inner::Open { .. }
+            | Inner::Begin { .. }
+            | Inner::Flow(_)
             | Inner::Further { .. }
-            | Inner::Drop { .. }
             | Inner::Rate(_)
             | Inner::Wake => {}
         }
@@ -271,6 +311,8 @@ fn shown(output: machine::Output<()>) -> Option<Output> {
         machine::Output::Response { request, content, is_last } => {
             Output::Response { request, content, is_last }
         }
+        machine::Output::Flow(flow) => Output::Flow(flow),
+        machine::Output::Opened { exchange, content, .. } => Output::Opened { exchange, content },
         machine::Output::Suppressed { request } => Output::Suppressed { request },
         machine::Output::Alive { request } => Output::Alive { request },
         machine::Output::Failed { request, reason } => Output::Failed { request, reason },

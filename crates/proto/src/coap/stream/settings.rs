@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::Error;
-use crate::coap::machine::Reason;
+use crate::coap::machine::{Flow, Reason};
 use crate::coap::{Code, Content};
 
 /// Longest message that is taken, which is announced, and longest part of a body that is sent: 64
@@ -93,6 +93,31 @@ pub enum Input {
         /// The request.
         content: Content,
     },
+    /// A request whose answer is given out as it comes; see [`machine::Input::Open`].
+    ///
+    /// [`machine::Input::Open`]: crate::coap::machine::Input::Open
+    Open {
+        /// The caller's number for it.
+        request: u64,
+        /// The request, with the beginning of its body.
+        content: Content,
+        /// Whether its body goes on.
+        has_more: bool,
+        /// So many bytes of the answer's body there is room for; one message may go beyond it.
+        room_bytes: usize,
+    },
+    /// The answer to an [`Output::Request`], with the beginning of its body; see
+    /// [`machine::Input::Begin`].
+    ///
+    /// [`machine::Input::Begin`]: crate::coap::machine::Input::Begin
+    Begin {
+        /// The number of the request.
+        exchange: u64,
+        /// The response.
+        content: Content,
+    },
+    /// A step of a body.
+    Flow(Flow),
     /// Whether the peer is there and has processed what came before (RFC 8323 §5.4, Custody): ends
     /// with [`Output::Alive`] or a failure.
     Ping {
@@ -148,15 +173,27 @@ pub enum Output {
         /// The request.
         content: Content,
     },
+    /// The same, whose body goes on; see [`machine::Output::Opened`].
+    ///
+    /// [`machine::Output::Opened`]: crate::coap::machine::Output::Opened
+    Opened {
+        /// The connection's number for it.
+        exchange: u64,
+        /// The request, with the beginning of its body.
+        content: Content,
+    },
     /// A response came.
     Response {
         /// The caller's number for the request.
         request: u64,
         /// The response.
         content: Content,
-        /// Whether none follows: false while an observation goes on.
+        /// Whether none follows: false while an observation goes on, and where the body does
+        /// ([`Input::Open`]).
         is_last: bool,
     },
+    /// A step of a body.
+    Flow(Flow),
     /// A request whose No-Response asks for no answer at all (RFC 7967) has been sent.
     Suppressed {
         /// The caller's number for the request.

@@ -1,244 +1,15 @@
-//! Requests of this side with whole bodies.
+//! Requests of this side with whole bodies, and with bodies that are never here as a whole.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use super::call::{Call, Next, Phase};
+use super::flowing::Opening;
 use super::{Medium, Queues};
 use crate::coap::chance::{Chance, For};
-use crate::coap::machine::{Address, Input, MAX_REQUESTS, Output, Reason};
-use crate::coap::{
-    Assembly, BERT, Block, Code, Content, MAX_BODY_BYTES, Refusal, option, slice_within,
-};
-
-/// Times that a body is begun anew because the peer lost what it had, or has another by now.
-pub const MAX_RESTARTS: u8 = 3;
-
-/// What is under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// The request as a whole.
-    Whole,
-    /// The block of the request's body that begins here.
-    Upload(usize),
-    /// The block of the response's body that begins here.
-    Download(usize),
-}
-
-/// What follows a response to one of a call's messages.
-#[derive(Debug, PartialEq, Eq)]
-enum Next {
-    Send,
-    Done(Content),
-    Fail(Reason),
-}
-
-#[derive(Debug)]
-struct Call<P> {
-    peer: P,
-    medium: Medium,
-    /// The request without a body that goes in blocks.
-    template: Content,
-    body: Bytes,
-    is_confirmable: bool,
-    /// Whether it leaves at once, where it goes as a whole.
-    is_unpaced: bool,
-    phase: Phase,
-    /// Of the request's blocks, and of the response's.
-    upload_szx: u8,
-    download_szx: u8,
-    /// The response without its body, while that comes.
-    first: Content,
-    download: Assembly,
-    restarts: u8,
-    /// The endpoint's request through which notifications come.
-    observing: Option<u64>,
-    /// The one whose response is next.
-    current: Option<u64>,
-}
-
-impl<P: Address> Call<P> {
-    /// A block option of the caller's says how large blocks are to be (RFC 7959 §2.3, §2.4).
-    fn new(peer: P, medium: Medium, mut content: Content, is_confirmable: bool) -> Self {
-        let (most, room) = (medium.szx(&content), medium.room(&content));
-        let asked_szx = |number| {
-            let asked = content.first(number).and_then(|value| Block::decode(value, true).ok());
-            asked.map(|block| block.szx.min(most))
-        };
-        let (upload, download) = (asked_szx(option::BLOCK1), asked_szx(option::BLOCK2));
-        content.remove(option::BLOCK1);
-        let block = |szx| Block { num: 0, more: false, szx };
-        let is_large = content.payload.len()
-            > upload.filter(|szx| *szx < BERT).map_or(room, |szx| block(szx).size_bytes());
-        let (upload_szx, download_szx) = (upload.unwrap_or(most), download.unwrap_or(most));
-        let body = if is_large { std::mem::take(&mut content.payload) } else { Bytes::new() };
-        Self {
-            peer,
-            medium,
-            template: content,
-            phase: if is_large { Phase::Upload(0) } else { Phase::Whole },
-            body,
-            is_confirmable,
-            is_unpaced: false,
-            upload_szx,
-            download_szx,
-            first: Content::new(Code::EMPTY),
-            download: Assembly::new(MAX_BODY_BYTES),
-            restarts: 0,
-            observing: None,
-            current: None,
-        }
-    }
-
-    /// The block of the request's body that begins at `offset`, with its bytes.
-    fn upload(&self, offset: usize) -> Option<(Block, Bytes)> {
-        let block = block_at(offset, self.upload_szx)?;
-        slice_within(&self.body, block, self.medium.room(&self.template))
-    }
-
-    /// The next message; `None` where no block option can say which.
-    fn message(&self) -> Option<Content> {
-        let mut content = self.template.clone();
-        match self.phase {
-            Phase::Whole => {}
-            Phase::Upload(offset) => {
-                let (block, bytes) = self.upload(offset)?;
-                content.set(option::BLOCK1, block.encode().ok()?.as_slice());
-                if offset == 0 {
-                    content.push_uint(option::SIZE1, u32::try_from(self.body.len()).ok()?);
-                }
-                if block.more {
-                    content.remove(option::OBSERVE);
-                    content.remove(option::BLOCK2);
-                }
-                content.payload = bytes;
-            }
-            Phase::Download(offset) => {
-                let block = block_at(offset, self.download_szx)?;
-                content.set(option::BLOCK2, block.encode().ok()?.as_slice());
-                content.remove(option::OBSERVE);
-                // RFC 8132 §2.1: what FETCH asks for is in its body.
-                if content.code != Code::FETCH {
-                    content.payload = Bytes::new();
-                }
-            }
-        }
-        Some(content)
-    }
-
-    /// Begins anew, if that does no harm and has not been done too often.
-    fn restart(&mut self, otherwise: Next) -> Next {
-        let is_harmless = self.template.code.is_safe() || matches!(self.phase, Phase::Upload(_));
-        if !is_harmless || self.restarts >= MAX_RESTARTS {
-            return otherwise;
-        }
-        self.restarts += 1;
-        // While it observes, only what it observes is asked for again.
-        self.phase = match (self.observing, self.body.is_empty()) {
-            (Some(_), _) => Phase::Download(0),
-            (None, true) => Phase::Whole,
-            (None, false) => Phase::Upload(0),
-        };
-        Next::Send
-    }
-
-    fn take(&mut self, content: Content, is_notification: bool) -> Next {
-        match self.phase {
-            Phase::Upload(offset) => self.uploaded(offset, content),
-            _ => self.downloaded(content, is_notification),
-        }
-    }
-
-    /// A response to a block of the request's body.
-    fn uploaded(&mut self, offset: usize, content: Content) -> Next {
-        let Some((sent, bytes)) = self.upload(offset) else { return Next::Fail(Reason::Misuse) };
-        let allows_bert = self.medium.allows_bert();
-        let value = content.first(option::BLOCK1).map(|value| Block::decode(value, allows_bert));
-        let szx = match value {
-            Some(Ok(block)) => Some(block.szx),
-            Some(Err(_)) => return Next::Fail(Reason::BadAnswer),
-            None => None,
-        };
-        match content.code {
-            // RFC 7959 §2.9.3: smaller blocks may do.
-            Code::REQUEST_ENTITY_TOO_LARGE if offset == 0 && szx.is_some_and(|s| s < sent.szx) => {
-                self.upload_szx = szx.unwrap_or(sent.szx);
-                Next::Send
-            }
-            // RFC 7959 §2.9.2.
-            Code::REQUEST_ENTITY_INCOMPLETE => self.restart(Next::Done(content)),
-            code if code.is_success() && sent.more => {
-                // A final answer to a part of the body would be to another request.
-                if szx.is_none() && code != Code::CONTINUE {
-                    return Next::Fail(Reason::BadAnswer);
-                }
-                // RFC 7959 §2.3: from now on in blocks as small as the peer wants them.
-                self.upload_szx = szx.unwrap_or(sent.szx).min(sent.szx);
-                self.phase = Phase::Upload(offset + bytes.len());
-                Next::Send
-            }
-            Code::CONTINUE => Next::Fail(Reason::BadAnswer),
-            _ => {
-                self.phase = Phase::Download(0);
-                self.downloaded(content, false)
-            }
-        }
-    }
-
-    /// A response, or a block of one.
-    fn downloaded(&mut self, content: Content, is_notification: bool) -> Next {
-        let expected = match self.phase {
-            Phase::Download(offset) if !is_notification => offset,
-            _ => 0,
-        };
-        if content.code == Code::REQUEST_ENTITY_INCOMPLETE && expected > 0 {
-            return self.restart(Next::Done(content));
-        }
-        let is_part = content.first(option::BLOCK2).filter(|_| content.code.is_success());
-        let Some(value) = is_part else {
-            // What was begun does not end with a body of its own.
-            return match expected > 0 && content.code.is_success() {
-                true => self.restart(Next::Fail(Reason::BadAnswer)),
-                false => Next::Done(content),
-            };
-        };
-        let block = match Block::decode(value, self.medium.allows_bert()) {
-            Ok(block) if block.offset() == expected => block,
-            _ => return Next::Fail(Reason::BadAnswer),
-        };
-        if expected == 0 {
-            self.first = content.clone().with_payload(Bytes::new());
-            self.first.remove(option::BLOCK2);
-            self.first.remove(option::SIZE2);
-        } else if content.code != self.first.code
-            || content.first(option::ETAG) != self.first.first(option::ETAG)
-        {
-            // RFC 7959 §2.4: blocks of another body.
-            return self.restart(Next::Fail(Reason::Changed));
-        }
-        match self.download.push(block, &content.payload, content.uint(option::SIZE2)) {
-            Ok(true) => {
-                let body = std::mem::replace(&mut self.download, Assembly::new(MAX_BODY_BYTES));
-                let first = std::mem::replace(&mut self.first, Content::new(Code::EMPTY));
-                Next::Done(first.with_payload(body.into_bytes()))
-            }
-            Ok(false) => {
-                self.phase = Phase::Download(self.download.len());
-                self.download_szx = block.szx;
-                Next::Send
-            }
-            Err(Refusal::TooLarge(_)) => Next::Fail(Reason::TooLarge),
-            Err(_) => Next::Fail(Reason::BadAnswer),
-        }
-    }
-}
-
-/// The block of this size that begins there.
-fn block_at(offset: usize, szx: u8) -> Option<Block> {
-    let first = Block { num: 0, more: false, szx };
-    let num = u32::try_from(offset / first.size_bytes()).ok()?;
-    Some(Block { num, ..first })
-}
+use crate::coap::machine::{Address, Flow, Input, MAX_REQUESTS, Of, Output, Reason};
+use crate::coap::{Code, Content, key_of, option};
 
 /// All requests of this side.
 #[derive(Debug)]
@@ -272,6 +43,11 @@ impl<P: Address> Client<P> {
             Phase::Download(_) => false,
         };
         call.current.filter(|_| is_last)
+    }
+
+    /// Bytes of bodies that are kept.
+    pub(in crate::coap) fn held_bytes(&self) -> usize {
+        self.calls.values().map(Call::held_bytes).sum()
     }
 
     pub(in crate::coap) fn has(&self, request: u64) -> bool {
@@ -313,6 +89,68 @@ impl<P: Address> Client<P> {
         }
     }
 
+    /// A request whose bodies are never here as a whole.
+    pub(in crate::coap) fn open(
+        &mut self,
+        request: u64,
+        peer: P,
+        (content, is_confirmable): (Content, bool),
+        opening: Opening,
+        queues: &mut Queues<P>,
+    ) {
+        if !self.admits(request, queues) {
+            return;
+        }
+        if content.first(option::OBSERVE).is_some() {
+            let failed = Output::Failed { request, reason: Reason::Misuse };
+            return queues.outputs.push_back(failed);
+        }
+        let mut call = Call::opened((peer, self.medium), content, is_confirmable, opening);
+        // RFC 9175 §3.5.2: nor is one that fetches the same taken for this one.
+        if self.is_asked(peer, &call.template) {
+            let tag = self.request_tag();
+            call.template.push(option::REQUEST_TAG, &tag);
+        }
+        self.begin(request, call, queues);
+    }
+
+    /// Whether a request that is open has the same key at this peer.
+    fn is_asked(&self, peer: P, content: &Content) -> bool {
+        let key = key_of(content);
+        let is_like = |call: &Call<P>| call.peer == peer && call.template.code == content.code;
+        self.calls.values().any(|call| is_like(call) && key_of(&call.template) == key)
+    }
+
+    fn request_tag(&mut self) -> [u8; 4] {
+        let [a, b, c, d, ..] = self.chance.next(For::RequestTag).to_be_bytes();
+        [a, b, c, d]
+    }
+
+    /// A step of a body of a request of this side, or of its answer.
+    pub(in crate::coap) fn flow(&mut self, flow: Flow, queues: &mut Queues<P>) {
+        match flow {
+            Flow::Part { of: Of::Request(request), bytes, is_last } => {
+                let Some(call) = self.calls.get_mut(&request) else { return };
+                if !call.give(&bytes, is_last) {
+                    let failed = Output::Failed { request, reason: Reason::Misuse };
+                    return self.finish(request, failed, queues);
+                }
+                if call.current.is_none() {
+                    self.send(request, queues);
+                }
+            }
+            Flow::Room { of: Of::Request(request), bytes } => {
+                let flowing = self.calls.get_mut(&request).and_then(|call| call.flowing.as_mut());
+                if flowing.is_some_and(|flowing| flowing.grew(bytes)) {
+                    self.send(request, queues);
+                }
+            }
+            Flow::Broken { of: Of::Request(request) } => self.cancel(request, queues),
+            // Of others' requests another part knows.
+            Flow::Part { .. } | Flow::Room { .. } | Flow::Broken { .. } => {}
+        }
+    }
+
     /// A request that is not confirmable and waits for no other to the same peer; one whose body
     /// goes in blocks waits as any other.
     pub(in crate::coap) fn start_unpaced(
@@ -323,18 +161,13 @@ impl<P: Address> Client<P> {
         queues: &mut Queues<P>,
     ) {
         if self.admits(request, queues) {
-            let call = Call::new(peer, self.medium, content, false);
-            self.begin(request, Call { is_unpaced: true, ..call }, queues);
+            let mut call = Call::new(peer, self.medium, content, false);
+            call.is_unpaced = true;
+            self.begin(request, call, queues);
         }
     }
 
-    fn begin(&mut self, request: u64, mut call: Call<P>, queues: &mut Queues<P>) {
-        // RFC 9175 §3.4: blocks of bodies that go side by side are told apart.
-        let is_tagged = call.template.first(option::REQUEST_TAG).is_some();
-        if call.phase != Phase::Whole && !is_tagged {
-            let tag = self.chance.next(For::RequestTag).to_be_bytes();
-            call.template.push(option::REQUEST_TAG, &tag[..4]);
-        }
+    fn begin(&mut self, request: u64, call: Call<P>, queues: &mut Queues<P>) {
         self.calls.insert(request, call);
         self.send(request, queues);
     }
@@ -352,28 +185,42 @@ impl<P: Address> Client<P> {
     }
 
     fn send(&mut self, request: u64, queues: &mut Queues<P>) {
-        let part = self.part_of(request);
         let Some(call) = self.calls.get_mut(&request) else { return };
-        call.current = Some(part);
-        let (peer, is_confirmable) = (call.peer, call.is_confirmable);
-        let is_unpaced = call.is_unpaced && call.phase == Phase::Whole;
-        match call.message() {
-            Some(content) => {
-                // Notifications come through the message that asks for them.
-                if content.uint(option::OBSERVE) == Some(0) {
-                    call.observing = Some(part);
-                }
-                let request = part;
-                queues.inputs.push_back(match is_unpaced {
-                    true => Input::Unpaced { request, peer, content },
-                    false => Input::Request { request, peer, content, is_confirmable },
-                });
-            }
-            None => {
-                self.parts.remove(&part);
-                self.finish(request, Output::Failed { request, reason: Reason::Misuse }, queues);
+        if let Some(bytes) = call.wants() {
+            let room = Flow::Room { of: Of::Request(request), bytes };
+            queues.outputs.push_back(Output::Flow(room));
+        }
+        if call.is_lacking() {
+            return;
+        }
+        // RFC 9175 §3.4: blocks of bodies that go side by side are told apart.
+        let is_tagged = call.template.first(option::REQUEST_TAG).is_some();
+        if matches!(call.phase, Phase::Upload(_)) && !is_tagged {
+            let tag = self.request_tag();
+            if let Some(call) = self.calls.get_mut(&request) {
+                call.template.push(option::REQUEST_TAG, &tag);
             }
         }
+        let Some(call) = self.calls.get_mut(&request) else { return };
+        let (peer, is_confirmable) = (call.peer, call.is_confirmable);
+        let is_unpaced = call.is_unpaced && call.phase == Phase::Whole;
+        let Some(content) = call.message() else {
+            let is_flowing = call.flowing.is_some();
+            let reason = if is_flowing { Reason::TooLarge } else { Reason::Misuse };
+            return self.finish(request, Output::Failed { request, reason }, queues);
+        };
+        self.last_part += 1;
+        let part = self.last_part;
+        call.current = Some(part);
+        // Notifications come through the message that asks for them.
+        if content.uint(option::OBSERVE) == Some(0) {
+            call.observing = Some(part);
+        }
+        self.parts.insert(part, request);
+        queues.inputs.push_back(match is_unpaced {
+            true => Input::Unpaced { request: part, peer, content },
+            false => Input::Request { request: part, peer, content, is_confirmable },
+        });
     }
 
     pub(in crate::coap) fn answered(
@@ -397,6 +244,9 @@ impl<P: Address> Client<P> {
         }
         match call.take(content, is_notification) {
             Next::Send => self.send(request, queues),
+            Next::Part { head, bytes, is_last } => {
+                self.part(request, (head, bytes, is_last), queues);
+            }
             Next::Done(content) => {
                 let is_last = call.observing.is_none();
                 call.restarts = 0;
@@ -409,6 +259,28 @@ impl<P: Address> Client<P> {
             Next::Fail(reason) => {
                 self.finish(request, Output::Failed { request, reason }, queues);
             }
+        }
+    }
+
+    /// Gives out a part of a body, and asks for the next if there is room for one.
+    fn part(
+        &mut self,
+        request: u64,
+        (head, bytes, is_last): (Option<Content>, Bytes, bool),
+        queues: &mut Queues<P>,
+    ) {
+        let len = bytes.len();
+        let output = match head {
+            Some(head) => Output::Response { request, content: head.with_payload(bytes), is_last },
+            None => Output::Flow(Flow::Part { of: Of::Request(request), bytes, is_last }),
+        };
+        if is_last {
+            return self.finish(request, output, queues);
+        }
+        queues.outputs.push_back(output);
+        let flowing = self.calls.get_mut(&request).and_then(|call| call.flowing.as_mut());
+        if flowing.is_some_and(|flowing| flowing.gave(len)) {
+            self.send(request, queues);
         }
     }
 

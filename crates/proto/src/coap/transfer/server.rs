@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bytes::Bytes;
+
+use super::incoming::{Came, Early, Incoming, MAX_WHOLE_BYTES};
+use super::pending::Pending;
+use super::served::{Ended, Fit, Flows, MAX_SILENCE, Waiting};
 use super::{Medium, Queues};
 use crate::coap::chance::{Chance, For};
 use crate::coap::kept::{Bounds, Held, Kept};
-use crate::coap::machine::{Address, EXCHANGE_LIFETIME, Input, MAX_EXCHANGES, Output};
+use crate::coap::machine::{Address, EXCHANGE_LIFETIME, Flow, Input, MAX_EXCHANGES, Of, Output};
 use crate::coap::{
     Assembly, BERT, Block, Code, Content, MAX_BODY_BYTES, Refusal, key_of, option, slice_within,
 };
@@ -30,19 +35,29 @@ impl Held for Assembly {
     }
 }
 
-impl Held for Content {
+/// A response of which blocks are still to be asked for.
+#[derive(Debug)]
+struct Whole {
+    content: Content,
+    /// The number of its beginning among all.
+    begun: u64,
+    /// The end of the farthest block that was sent.
+    reached: usize,
+    used_at: Duration,
+}
+
+impl Held for Whole {
     fn held_bytes(&self) -> usize {
-        self.payload.len()
+        self.content.payload.len()
     }
 }
 
-/// What is known of a request that the application answers.
-#[derive(Debug)]
-struct Pending<P> {
-    peer: P,
-    key: Vec<u8>,
-    block1: Option<Block>,
-    block2: Option<Block>,
+impl Whole {
+    /// How well the block that begins there belongs to it.
+    fn fit(&self, offset: usize) -> Fit {
+        let is_within = offset < self.content.payload.len();
+        Fit { is_next: offset == self.reached, is_within, begun: self.begun }
+    }
 }
 
 /// Where what a peer observes is kept.
@@ -60,7 +75,11 @@ pub(in crate::coap) struct Server<P> {
     /// As many as the endpoint has observations, and the one that is being answered.
     observed: BTreeMap<u64, Observed<P>>,
     uploads: Kept<P, Assembly>,
-    served: Kept<P, Content>,
+    /// Where long bodies of requests are given out as they come.
+    incoming: Option<Incoming<P>>,
+    served: Kept<P, Whole>,
+    /// Answers that are not whole.
+    flows: Flows<P>,
     chance: Chance,
     medium: Medium,
 }
@@ -89,10 +108,17 @@ impl<P: Address> Server<P> {
             pending: BTreeMap::new(),
             observed: BTreeMap::new(),
             uploads: Kept::new(uploads),
+            incoming: None,
             served: Kept::new(served),
+            flows: Flows::new(served),
             chance: Chance::new(seed),
             medium: Medium::Datagram,
         }
+    }
+
+    /// Bodies of requests that are longer than [`MAX_WHOLE_BYTES`] are given out as they come.
+    pub(in crate::coap) fn take_bodies(&mut self) {
+        self.incoming = Some(Incoming::new(self.uploads.bounds()));
     }
 
     /// Responses go over this from now on.
@@ -102,16 +128,27 @@ impl<P: Address> Server<P> {
 
     /// Bytes of what is kept.
     pub(in crate::coap) fn held_bytes(&self) -> usize {
-        self.uploads.bytes() + self.served.bytes()
+        self.uploads.bytes() + self.served.bytes() + self.flows.bytes()
     }
 
-    pub(in crate::coap) fn expire(&mut self, now: Duration) {
+    /// Whether a body of a request is given out, and its end has not come.
+    pub(in crate::coap) fn has_incoming(&self) -> bool {
+        self.incoming.as_ref().is_some_and(|incoming| !incoming.is_empty())
+    }
+
+    pub(in crate::coap) fn expire(&mut self, now: Duration, queues: &mut Queues<P>) {
         self.uploads.expire(now);
         self.served.expire(now);
+        self.flows.expire(now, queues);
+        if let Some(incoming) = &mut self.incoming {
+            incoming.expire(now, queues);
+        }
     }
 
     pub(in crate::coap) fn wakes_at(&self) -> Option<Duration> {
-        [self.uploads.expires_at(), self.served.expires_at()].into_iter().flatten().min()
+        let incoming = self.incoming.as_ref().and_then(Incoming::expires_at);
+        let times = [self.uploads.expires_at(), self.served.expires_at(), self.flows.expires_at()];
+        times.into_iter().chain([incoming]).flatten().min()
     }
 
     /// Forgets requests that the endpoint has given up.
@@ -141,8 +178,16 @@ impl<P: Address> Server<P> {
         let mut key = context.map_or(u64::MAX, |index| index as u64).to_be_bytes().to_vec();
         key.extend(key_of(&content));
         if let Some(block) = block1 {
+            let (of, came) = ((peer, &key[..]), (exchange, block));
+            if self.was_expected(now, of, came, &content.payload, queues) {
+                return;
+            }
             match self.upload(now, peer, &key, block, &mut content) {
                 Ok(true) => {}
+                Ok(false) if self.is_long(now, peer, &key, &mut content) => {
+                    let pending = Pending { peer, key, block1, block2 };
+                    return self.open(now, exchange, pending, content, queues);
+                }
                 Ok(false) => {
                     let more = with_block(Content::new(Code::CONTINUE), option::BLOCK1, block);
                     return queues.inputs.push_back(answer(more));
@@ -153,10 +198,11 @@ impl<P: Address> Server<P> {
                 }
             }
         }
-        if let Some(block) = block2.filter(|block| block.num > 0)
-            && let Some(response) = self.again(now, peer, &key, block, content.code)
-        {
-            return queues.inputs.push_back(answer(response));
+        if let Some(block) = block2.filter(|block| block.num > 0) {
+            let (of, asked) = ((peer, &key[..]), (exchange, block));
+            if self.was_begun(now, of, asked, content.code, queues) {
+                return;
+            }
         }
         for number in [option::BLOCK1, option::BLOCK2, option::SIZE1] {
             content.remove(number);
@@ -176,7 +222,8 @@ impl<P: Address> Server<P> {
     ) -> Result<bool, Refusal> {
         let before = self.uploads.take(peer, key);
         let mut assembly = before.unwrap_or_else(|| Assembly::new(MAX_BODY_BYTES));
-        let size = content.uint(option::SIZE1);
+        // What is given out as it comes is as long as it is.
+        let size = content.uint(option::SIZE1).filter(|_| self.incoming.is_none());
         let pushed = assembly.push(block, &content.payload, size);
         match pushed {
             Ok(true) => content.payload = assembly.into_bytes(),
@@ -188,28 +235,135 @@ impl<P: Address> Server<P> {
         pushed
     }
 
-    /// A further block of a response. `None`: the application is asked for it again.
-    fn again(
+    /// Whether a block is one of a body that is given out as it comes.
+    fn was_expected(
         &mut self,
         now: Duration,
-        peer: P,
-        key: &[u8],
-        block: Block,
+        of: (P, &[u8]),
+        came: (u64, Block),
+        payload: &Bytes,
+        queues: &mut Queues<P>,
+    ) -> bool {
+        let Some(incoming) = &mut self.incoming else { return false };
+        match incoming.came(now, of, came, payload, queues) {
+            Came::Taken => true,
+            Came::Answered(id, (exchange, pending), early) => {
+                self.finish(now, (id, exchange, pending), early, queues);
+                true
+            }
+            Came::Other => false,
+        }
+    }
+
+    /// Whether what has come of a body is to be given out; then it is in `content`.
+    fn is_long(&mut self, now: Duration, peer: P, key: &[u8], content: &mut Content) -> bool {
+        if self.incoming.is_none() {
+            return false;
+        }
+        let Some(assembly) = self.uploads.take(peer, key) else { return false };
+        if assembly.len() <= MAX_WHOLE_BYTES {
+            self.uploads.put(now, peer, key, assembly);
+            return false;
+        }
+        content.payload = assembly.into_bytes();
+        true
+    }
+
+    /// Gives out a request of whose body this is the beginning.
+    fn open(
+        &mut self,
+        now: Duration,
+        exchange: u64,
+        pending: Pending<P>,
+        mut content: Content,
+        queues: &mut Queues<P>,
+    ) {
+        let (peer, len) = (pending.peer, content.payload.len());
+        let begun = self.incoming.as_mut().map(|it| it.begin(now, exchange, (pending, len)));
+        if let Some(Err(full)) = begun {
+            return queues.inputs.push_back(Input::Respond { exchange, content: full });
+        }
+        for number in [option::BLOCK1, option::BLOCK2, option::SIZE1] {
+            content.remove(number);
+        }
+        queues.outputs.push_back(Output::Opened { exchange, peer, content });
+    }
+
+    /// Answers the message that the last block of a request came with.
+    fn finish(
+        &mut self,
+        now: Duration,
+        (id, exchange, pending): (u64, u64, Pending<P>),
+        early: Early,
+        queues: &mut Queues<P>,
+    ) {
+        self.pending.insert(exchange, pending);
+        match early {
+            Early::Whole(content) => self.respond(now, exchange, content, queues),
+            Early::Begun(content) => self.begin_as(now, (id, exchange), content, queues),
+        }
+    }
+
+    /// Whether a request's body is, or was until now, given out as it came; then it is answered, or
+    /// will be with its next block.
+    fn was_opened(
+        &mut self,
+        now: Duration,
+        id: u64,
+        early: impl FnOnce() -> Early,
+        queues: &mut Queues<P>,
+    ) -> bool {
+        let incoming = self.incoming.as_mut().filter(|incoming| incoming.has(id));
+        let Some(incoming) = incoming else { return false };
+        if let Some((exchange, pending, early)) = incoming.answered(id, early(), queues) {
+            self.finish(now, (id, exchange, pending), early, queues);
+        }
+        true
+    }
+
+    /// Whether a further block of a response is answered, or will be; otherwise the application is
+    /// asked for it again.
+    fn was_begun(
+        &mut self,
+        now: Duration,
+        (peer, key): (P, &[u8]),
+        (exchange, block): (u64, Block),
         method: Code,
-    ) -> Option<Content> {
-        let Some(whole) = self.served.take(peer, key) else {
-            // What changes something is not done again.
-            let gone = Content::new(Code::REQUEST_ENTITY_INCOMPLETE);
-            return (!method.is_safe()).then_some(gone);
+        queues: &mut Queues<P>,
+    ) -> bool {
+        let offset = block.offset();
+        let whole = self.served.get(peer, key).map(|whole| whole.fit(offset));
+        let flow = self.flows.find((peer, key), offset);
+        let flow = flow.filter(|(fit, _)| whole.is_none_or(|whole| whole < *fit));
+        let content = match flow {
+            Some((_, id)) => self.flows.requested(now, id, (exchange, block), self.medium, queues),
+            None => match self.served.take(peer, key) {
+                Some(mut whole) => {
+                    let content = cut(&whole.content, block, self.medium);
+                    if !content.payload.is_empty() {
+                        whole.reached = whole.reached.max(offset + content.payload.len());
+                    }
+                    whole.used_at = now;
+                    self.served.put(now, peer, key, whole);
+                    Some(content)
+                }
+                None if method.is_safe() => return false,
+                // What changes something is not done again.
+                None => Some(Content::new(Code::REQUEST_ENTITY_INCOMPLETE)),
+            },
         };
-        let response = cut(&whole, block, self.medium);
-        self.served.put(now, peer, key, whole);
-        Some(response)
+        if let Some(content) = content {
+            queues.inputs.push_back(Input::Respond { exchange, content });
+        }
+        true
     }
 
     /// A request is not answered, as it will come again.
     pub(in crate::coap) fn forget(&mut self, exchange: u64) {
         self.pending.remove(&exchange);
+        if let Some(incoming) = &mut self.incoming {
+            incoming.forget(exchange);
+        }
     }
 
     pub(in crate::coap) fn respond(
@@ -219,10 +373,16 @@ impl<P: Address> Server<P> {
         content: Content,
         queues: &mut Queues<P>,
     ) {
+        if self.was_opened(now, exchange, || Early::Whole(content.clone()), queues) {
+            return;
+        }
         let content = match self.pending.remove(&exchange) {
             // The endpoint counts it.
             None => content,
             Some(Pending { peer, key, block1, block2 }) => {
+                if content.code.is_success() {
+                    self.flows.replaced(now, (peer, &key), queues);
+                }
                 let is_observing = content.first(option::OBSERVE).is_some();
                 let response = self.begin(now, peer, &key, content, block2);
                 if is_observing {
@@ -240,6 +400,61 @@ impl<P: Address> Server<P> {
             }
         };
         queues.inputs.push_back(Input::Respond { exchange, content });
+    }
+
+    /// The answer to a request, with the beginning of its body: the rest is asked for as the peer
+    /// asks for blocks.
+    pub(in crate::coap) fn begin_flow(
+        &mut self,
+        now: Duration,
+        exchange: u64,
+        content: Content,
+        queues: &mut Queues<P>,
+    ) {
+        if !self.was_opened(now, exchange, || Early::Begun(content.clone()), queues) {
+            self.begin_as(now, (exchange, exchange), content, queues);
+        }
+    }
+
+    /// The same of a request with the application's number, and that of the message that is
+    /// answered.
+    fn begin_as(
+        &mut self,
+        now: Duration,
+        (id, exchange): (u64, u64),
+        mut content: Content,
+        queues: &mut Queues<P>,
+    ) {
+        let Some(Pending { peer, key, block1, block2 }) = self.pending.remove(&exchange) else {
+            // Nobody waits for it any more.
+            let broken = Flow::Broken { of: Of::Exchange(id) };
+            return queues.outputs.push_back(Output::Flow(broken));
+        };
+        let is_left = |whole: &Whole| whole.used_at + MAX_SILENCE <= now;
+        if self.served.get(peer, &key).is_some_and(is_left) {
+            drop(self.served.take(peer, &key));
+        }
+        // RFC 7959 §2.4: of a body that is not here nothing but this tells that it is another.
+        if content.first(option::ETAG).is_none() {
+            content.push(option::ETAG, &self.chance.next(For::ETag).to_be_bytes());
+        }
+        let first = Waiting { exchange, asked: block2, block1 };
+        self.flows.begin(now, (id, peer, key), (first, content), self.medium, queues);
+    }
+
+    /// A step of the body of a peer's request, or of an answer to a peer.
+    pub(in crate::coap) fn flow(&mut self, now: Duration, flow: Flow, queues: &mut Queues<P>) {
+        if let (Flow::Room { of: Of::Exchange(id), bytes }, Some(incoming)) =
+            (&flow, &mut self.incoming)
+        {
+            return incoming.grew(*id, *bytes, queues);
+        }
+        let is_free = |peer, key: &[u8]| self.served.get(peer, key).is_none();
+        if let Some(ended) = self.flows.flow(flow, is_free, self.medium, queues) {
+            let Ended { peer, key, content, begun, reached } = ended;
+            let whole = Whole { content, begun, reached, used_at: now };
+            self.served.put(now, peer, &key, whole);
+        }
     }
 
     /// The endpoint has an answer: whether what it answered is observed from now on.
@@ -264,6 +479,7 @@ impl<P: Address> Server<P> {
             None => content,
             Some(observed) => {
                 let Observed { peer, key, szx } = &observed;
+                self.flows.replaced(now, (*peer, key), queues);
                 // RFC 7959 §2.6: the first block; the peer asks for the others.
                 let asked = szx.map(|szx| Block { num: 0, more: false, szx });
                 let first = self.begin(now, *peer, key, content, asked);
@@ -297,7 +513,9 @@ impl<P: Address> Server<P> {
         }
         let response = cut(&content, asked, self.medium);
         if is_large {
-            self.served.put(now, peer, key, content);
+            let (begun, reached) = (self.flows.next(), asked.offset() + response.payload.len());
+            let whole = Whole { content, begun, reached, used_at: now };
+            self.served.put(now, peer, key, whole);
         }
         response
     }

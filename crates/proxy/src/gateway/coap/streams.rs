@@ -10,7 +10,8 @@ use proto::coap::{Code, Content, option};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-use super::{FULL, FULL_OF_BYTES, MAX_ANSWER_TIME, MAX_OPEN, RETRY_AFTER_S, Server};
+use super::flows::{Flows, Way};
+use super::{Answer, FULL, FULL_OF_BYTES, MAX_ANSWER_TIME, MAX_OPEN, RETRY_AFTER_S, Server};
 use crate::coap::link::{self, Command, Link, User};
 use crate::coap::shares::{SharePlace, Shares};
 use crate::coap::wire::Wire;
@@ -34,6 +35,8 @@ pub(super) struct Streams {
     server: Arc<Server>,
     /// Places for requests, also of those over UDP.
     shares: Arc<Shares>,
+    /// And for long answers.
+    places: Arc<Shares>,
     parting: Parting,
     /// The gateway's end waits for whoever has one.
     alive: Option<mpsc::Sender<()>>,
@@ -47,14 +50,14 @@ pub(super) struct Streams {
 impl Streams {
     pub(super) fn new(
         server: Arc<Server>,
-        shares: Arc<Shares>,
+        (shares, places): (Arc<Shares>, Arc<Shares>),
         (parting, alive): (Parting, mpsc::Sender<()>),
         idle_timeout: Duration,
     ) -> Self {
         let bytes = Shares::new(MAX_UNITS);
         let (full, ended) = (Arc::default(), Arc::default());
         let alive = Some(alive);
-        Self { server, shares, parting, alive, idle_timeout, bytes, full, ended }
+        Self { server, shares, places, parting, alive, idle_timeout, bytes, full, ended }
     }
 
     fn metrics(&self) -> &Arc<Metrics> {
@@ -86,9 +89,8 @@ impl Streams {
     /// Serves a connection until it ends or its place goes to another.
     async fn serve(self, stream: TcpStream, from: IpAddr, seat: Seat<Source>) {
         let _ = stream.set_nodelay(true);
-        let Ok(link) = Link::new(stream, Wire::stream(), Some(self.idle_timeout), true) else {
-            return;
-        };
+        let link = Link::new(stream, Wire::stream(), Some(self.idle_timeout), true);
+        let Ok(link) = link.map(Link::taking_bodies) else { return };
         let (commands, receiver) = link::channel();
         let mut parting = self.parting.clone();
         let ended = Arc::clone(&self.ended);
@@ -96,6 +98,7 @@ impl Streams {
             from,
             seat: &seat,
             commands: commands.clone(),
+            flows: Flows::new(Arc::clone(&self.places)),
             held: Vec::new(),
             counts: Counts::default(),
             streams: self,
@@ -125,6 +128,7 @@ struct Client<'a> {
     from: IpAddr,
     seat: &'a Seat<Source>,
     commands: mpsc::Sender<Command>,
+    flows: Flows,
     /// Places for bytes beyond the first [`UNIT_BYTES`].
     held: Vec<SharePlace>,
     counts: Counts,
@@ -132,8 +136,16 @@ struct Client<'a> {
 
 impl User for Client<'_> {
     fn take(&mut self, output: Output) -> Option<Input> {
-        // Nothing is observed here, and nothing asked.
-        let Output::Request { exchange, content } = output else { return None };
+        if let Output::Flow(flow) = output {
+            self.flows.take(flow);
+            return None;
+        }
+        let (exchange, content, has_more) = match output {
+            Output::Request { exchange, content } => (exchange, content, false),
+            Output::Opened { exchange, content } => (exchange, content, true),
+            // Nothing is observed here, and nothing asked.
+            _ => return None,
+        };
         let Some(place) = self.streams.shares.take(self.from) else {
             self.streams.metrics().count_limit(FULL);
             if let Some(times) = self.streams.full.note(Instant::now()) {
@@ -145,10 +157,23 @@ impl User for Client<'_> {
             return Some(Input::Respond { exchange, content });
         };
         let server = Arc::clone(&self.streams.server);
-        let (from, commands) = (self.from, self.commands.clone());
+        let (from, commands, flows) = (self.from, self.commands.clone(), self.flows.clone());
         tokio::spawn(async move {
+            let (first, back) = (content.payload.clone(), Way::Stream(commands.clone()));
+            let body = || has_more.then(|| flows.body(exchange, back.clone(), first));
+            let content = match server.answer(from, content, body).await {
+                Answer::Whole(content) => content,
+                Answer::Flowing(flowing) => match flows.place(from) {
+                    Some(_lasts) => {
+                        drop(place);
+                        return flows.follow(exchange, back, *flowing).await;
+                    }
+                    None => server.full(),
+                },
+                // Nothing is observed over a connection.
+                Answer::Events(_) => Content::new(Code::INTERNAL_SERVER_ERROR),
+            };
             let _place = place;
-            let content = server.answer(from, content).await;
             let answer = Command::Input(Input::Respond { exchange, content });
             // Who reads too slowly for it keeps no place: the connection has answered by then.
             let _ = tokio::time::timeout(MAX_ANSWER_TIME, commands.send(answer)).await;
@@ -170,6 +195,13 @@ impl User for Client<'_> {
             self.streams.alive = None;
         }
         self.hold(bytes)
+    }
+}
+
+impl Drop for Client<'_> {
+    /// The connection has ended.
+    fn drop(&mut self) {
+        self.flows.end();
     }
 }
 

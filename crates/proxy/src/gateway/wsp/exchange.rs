@@ -199,7 +199,7 @@ impl Exchanges {
         if length.is_some_and(|length| length > most as u64) {
             return Err(over(most));
         }
-        let patience = self.clocks.of_answer(&parts.headers);
+        let patience = self.clocks.of_answer(&parts);
         let body = Limited::new(Timed::new(body, Side::Origin, patience), most);
         let body = body.collect().await.map_err(|error: BoxError| {
             match error.is::<LengthLimitError>() {

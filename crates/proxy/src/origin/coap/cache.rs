@@ -100,9 +100,18 @@ impl Entry {
     }
 }
 
+/// When something was asked for, and what had been forgotten by then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    at: Instant,
+    forgotten: u64,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Cache {
+    /// How often something was forgotten because it may have changed.
+    forgotten: u64,
     most_bytes: usize,
     bytes: usize,
     entries: BTreeMap<Key, Entry>,
@@ -112,7 +121,12 @@ pub(super) struct Cache {
 impl Cache {
     /// With room for so many bytes; with none nothing is kept.
     pub(super) fn new(most_bytes: usize) -> Self {
-        Self { most_bytes, bytes: 0, entries: BTreeMap::new(), uses: 0 }
+        Self { forgotten: 0, most_bytes, bytes: 0, entries: BTreeMap::new(), uses: 0 }
+    }
+
+    /// Something is asked for now.
+    pub(super) fn mark(&self, at: Instant) -> Mark {
+        Mark { at, forgotten: self.forgotten }
     }
 
     pub(super) fn find(&mut self, now: Instant, key: &Key, usage: Use) -> Found {
@@ -129,15 +143,17 @@ impl Cache {
         etag.map_or(Found::Nothing, Found::Stale)
     }
 
-    /// An answer came. Returned is what is kept of it, where that is its answer as well.
+    /// An answer came to what was asked for at that time. Returned is what is kept of it, where
+    /// that is its answer as well. What something may have changed meanwhile is not kept.
     pub(super) fn update(
         &mut self,
-        now: Instant,
+        asked: Mark,
         key: Key,
         usage: Use,
         answer: &Content,
     ) -> Option<Content> {
-        if usage == Use::Never {
+        let Mark { at: now, forgotten } = asked;
+        if usage == Use::Never || forgotten != self.forgotten {
             return None;
         }
         let age_s = answer.uint(option::MAX_AGE).unwrap_or(option::DEFAULT_AGE_S);
@@ -167,8 +183,19 @@ impl Cache {
         }
     }
 
+    /// What one answer may take, with its key: nothing where nothing is kept.
+    pub(super) fn most_of_one(&self) -> usize {
+        self.most_bytes / MAX_PART
+    }
+
+    /// An answer of which all is not here yet takes the place of what is kept.
+    pub(super) fn outdate(&mut self, key: &Key) {
+        self.remove(key);
+    }
+
     /// A resource may be another by now.
     pub(super) fn forget(&mut self, key: &Key) {
+        self.forgotten += 1;
         let first = Key { format: None, ..key.clone() };
         let of_resource = self.entries.range(first..);
         let of_resource = of_resource.take_while(|(other, _)| other.resource == key.resource);
@@ -180,7 +207,7 @@ impl Cache {
     fn put(&mut self, key: Key, until: Instant, content: &Content) {
         self.remove(&key);
         let bytes = content.payload.len() + key.len() + ENTRY_BYTES;
-        if bytes > self.most_bytes / MAX_PART {
+        if bytes > self.most_of_one() {
             return;
         }
         while self.bytes + bytes > self.most_bytes {
@@ -233,6 +260,18 @@ mod tests {
         content.with_uint(option::MAX_AGE, 10).with_payload(vec![tag; 10])
     }
 
+    /// An answer that came as soon as it was asked for.
+    fn update(
+        cache: &mut Cache,
+        at: Instant,
+        key: Key,
+        usage: Use,
+        answer: &Content,
+    ) -> Option<Content> {
+        let asked = cache.mark(at);
+        cache.update(asked, key, usage, answer)
+    }
+
     fn after(now: Instant, seconds: u64) -> Instant {
         now + Duration::from_secs(seconds)
     }
@@ -242,7 +281,7 @@ mod tests {
         let (mut cache, now) = (Cache::new(ROOM), Instant::now());
         let key = key("a", None);
         assert_eq!(cache.find(now, &key, Use::Kept), Found::Nothing);
-        assert_eq!(cache.update(now, key.clone(), Use::Kept, &content(1)), None);
+        assert_eq!(update(&mut cache, now, key.clone(), Use::Kept, &content(1)), None);
         let left = |seconds| {
             let mut left = content(1);
             left.remove(option::MAX_AGE);
@@ -255,24 +294,40 @@ mod tests {
         assert_eq!(cache.find(later, &key, Use::Kept), Found::Stale(vec![1]));
         let valid = Content::new(Code::VALID).with(option::ETAG, &[1]);
         let valid = valid.with_uint(option::MAX_AGE, 20);
-        assert_eq!(cache.update(later, key.clone(), Use::Kept, &valid), Some(left(20)));
+        assert_eq!(update(&mut cache, later, key.clone(), Use::Kept, &valid), Some(left(20)));
         assert_eq!(cache.find(after(later, 5), &key, Use::Kept), Found::Fresh(left(15)));
         let other = Content::new(Code::VALID).with(option::ETAG, &[9]);
-        assert_eq!(cache.update(later, key.clone(), Use::Kept, &other), None);
+        assert_eq!(update(&mut cache, later, key.clone(), Use::Kept, &other), None);
         assert_eq!(for_client(left(15), &[vec![7], vec![1]]).code, Code::VALID);
         assert_eq!(for_client(left(15), &[vec![7]]), left(15));
         let gone = Content::new(Code::NOT_FOUND);
-        assert_eq!(cache.update(later, key.clone(), Use::Kept, &gone), None);
+        assert_eq!(update(&mut cache, later, key.clone(), Use::Kept, &gone), None);
         assert_eq!(cache.find(later, &key, Use::Kept), Found::Nothing);
         assert_eq!(cache.bytes, 0);
+    }
+
+    /// RFC 7252 §5.9.1: what was asked for before a change may be older than that, however late it
+    /// is whole.
+    #[test]
+    fn what_was_asked_for_before_a_change_is_not_kept() {
+        let (mut cache, now) = (Cache::new(ROOM), Instant::now());
+        let (key, asked) = (key("a", None), cache.mark(now));
+        cache.forget(&key);
+        assert_eq!(cache.update(asked, key.clone(), Use::Kept, &content(1)), None);
+        assert_eq!(cache.find(now, &key, Use::Kept), Found::Nothing);
+        // And what is kept is as old as the question.
+        let asked = cache.mark(now);
+        cache.update(asked, key.clone(), Use::Kept, &content(1));
+        assert!(matches!(cache.find(after(now, 9), &key, Use::Kept), Found::Fresh(_)));
+        assert_eq!(cache.find(after(now, 10), &key, Use::Kept), Found::Stale(vec![1]));
     }
 
     #[test]
     fn what_changes_a_resource_forgets_it_in_all_formats() {
         let (mut cache, now) = (Cache::new(ROOM), Instant::now());
         for format in [None, Some(0), Some(50)] {
-            cache.update(now, key("a", format), Use::Kept, &content(1));
-            cache.update(now, key("b", format), Use::Kept, &content(2));
+            update(&mut cache, now, key("a", format), Use::Kept, &content(1));
+            update(&mut cache, now, key("b", format), Use::Kept, &content(2));
         }
         cache.forget(&Key::of("coap://a:1/", &{
             let put = Content::new(Code::PUT).with(option::URI_PATH, b"a");
@@ -291,16 +346,16 @@ mod tests {
     fn there_is_no_more_than_there_is_room_for() {
         let (mut cache, now) = (Cache::new(ROOM), Instant::now());
         for number in 0..1000 {
-            cache.update(now, key(&number.to_string(), None), Use::Kept, &content(1));
+            update(&mut cache, now, key(&number.to_string(), None), Use::Kept, &content(1));
             assert!(cache.bytes <= ROOM);
         }
         assert!(cache.entries.len() > 50);
         assert!(matches!(cache.find(now, &key("999", None), Use::Kept), Found::Fresh(_)));
         let large = content(1).with_payload(vec![0; ROOM / 2]);
-        cache.update(now, key("999", None), Use::Kept, &large);
+        update(&mut cache, now, key("999", None), Use::Kept, &large);
         assert_eq!(cache.find(now, &key("999", None), Use::Kept), Found::Nothing);
         let mut none = Cache::new(0);
-        none.update(now, key("a", None), Use::Kept, &content(1));
+        update(&mut none, now, key("a", None), Use::Kept, &content(1));
         assert!(none.entries.is_empty());
     }
 

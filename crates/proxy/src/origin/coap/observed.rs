@@ -68,7 +68,9 @@ async fn follow(mut call: Call, _held: (Arc<Caller>, SharePlace), notes: watch::
             event = call.next() => match event {
                 Some(Event::Response(content, is_last)) => Note::State(content, is_last),
                 Some(Event::Failed(failure)) => Note::Broken(failure.why()),
-                Some(Event::Alive) | None => Note::Broken("its socket is closed".to_owned()),
+                Some(Event::Alive | Event::Part(..) | Event::Room(_)) | None => {
+                    Note::Broken("its socket is closed".to_owned())
+                }
             },
         };
         let is_last = note.is_last();

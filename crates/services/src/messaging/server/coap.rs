@@ -394,6 +394,8 @@ impl Task {
                 Output::Response { request, content, .. } => self.tell(request, Ok(content)),
                 Output::Failed { request, reason } => self.tell(request, Err(lost(reason))),
                 Output::Ended { exchange } => drop(self.observers.remove(&exchange)),
+                // Bodies are whole here.
+                Output::Flow(_) | Output::Opened { .. } => {}
                 Output::Suppressed { .. } | Output::Alive { .. } => {}
                 Output::WakeAt(at) => self.wake_at = Some(at),
             }

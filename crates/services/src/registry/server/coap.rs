@@ -160,6 +160,8 @@ impl Task {
                 }
                 Output::WakeAt(at) => self.wake_at = Some(at),
                 Output::Response { .. }
+                | Output::Flow(_)
+                | Output::Opened { .. }
                 | Output::Failed { .. }
                 | Output::Suppressed { .. }
                 | Output::Alive { .. } => {}

@@ -4,6 +4,8 @@
 
 mod any;
 mod bodies;
+mod flowing;
+mod incoming;
 mod observe;
 mod signals;
 

@@ -192,9 +192,9 @@ impl<P: Address> Server<P> {
         [option::Q_BLOCK1, option::Q_BLOCK2].into_iter().any(|it| content.first(it).is_some())
     }
 
-    /// Whether a request is being answered here.
-    pub(in crate::coap::transfer) fn has(&self, exchange: u64) -> bool {
-        self.pending.contains_key(&exchange)
+    /// Who has sent a request that is being answered here.
+    pub(in crate::coap::transfer) fn requester(&self, exchange: u64) -> Option<P> {
+        self.pending.get(&exchange).map(|pending| pending.peer)
     }
 
     /// When there is something to do.

@@ -1,6 +1,10 @@
 mod any;
+mod beside;
+mod flowing;
 mod guarded;
+mod incoming;
 mod q_block;
+mod served;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -98,7 +98,7 @@ impl Path {
                 }
                 Err(self.refusal(&failure))
             }
-            Some(Event::Alive) | None => {
+            Some(Event::Alive | Event::Part(..) | Event::Room(_)) | None => {
                 Err(silent(format!("the line to the gateway {} broke", self.line.url())))
             }
         }

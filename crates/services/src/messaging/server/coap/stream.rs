@@ -327,7 +327,12 @@ impl Link {
                 Output::Failed { request, reason } => self.tell(request, Err(lost(reason))),
                 // It takes no further request; who has one dials another.
                 Output::Released { .. } | Output::Closed(_) => self.is_over = true,
-                Output::Suppressed { .. } | Output::Alive { .. } | Output::Ended { .. } => {}
+                // Bodies are whole here.
+                Output::Flow(_)
+                | Output::Opened { .. }
+                | Output::Suppressed { .. }
+                | Output::Alive { .. }
+                | Output::Ended { .. } => {}
                 Output::WakeAt(at) => self.wake_at = Some(at),
             }
         }

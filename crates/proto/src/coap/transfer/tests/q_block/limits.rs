@@ -1,6 +1,7 @@
 //! What a peer that is late, lies or is not there may not bring about.
 
 use super::*;
+use crate::coap::machine::{Flow, Of};
 
 /// What was heard as the application's to answer.
 fn requests(one: &One) -> Vec<&Content> {
@@ -227,4 +228,88 @@ fn blocks_that_no_tag_holds_together_are_asked_for_by_others() {
     client.take();
     client.answer(client.heads.len() - 1, &Content::new(Code::BAD_OPTION));
     assert_eq!((client.take(), client.others.len()), (vec!["CON 0.01".to_owned()], 0));
+}
+
+/// A request whose answer is to be in blocks of RFC 9177; its number.
+fn asked(one: &mut One, token: u8) -> u64 {
+    let get = Content::new(Code::GET).with(option::URI_PATH, &[token]);
+    one.hear_non(token, &q2(get, 0, true, 6));
+    let Some(Output::Request { exchange, .. }) = one.others.pop() else {
+        panic!("a request: {:?}", one.others)
+    };
+    exchange
+}
+
+fn begin(one: &mut One, exchange: u64, bytes: usize) {
+    let content = Content::new(Code::CONTENT).with_payload(body(bytes, 7));
+    one.input(Input::Begin { exchange, content });
+}
+
+fn of(exchange: u64) -> Of {
+    Of::Exchange(exchange)
+}
+
+/// The bytes that there is room for of a body.
+fn room(one: &mut One) -> usize {
+    match one.others.pop() {
+        Some(Output::Flow(Flow::Room { bytes, .. })) => bytes,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What trickles has its time, and each peer its share of the places.
+#[test]
+fn a_body_that_is_gathered_has_a_share_and_an_end() {
+    let mut server = One::server();
+    let share: Vec<_> = (0..4).map(|token| asked(&mut server, token)).collect();
+    for exchange in share.iter().copied() {
+        begin(&mut server, exchange, 10);
+        assert!(room(&mut server) > 0);
+    }
+    let more = asked(&mut server, 4);
+    begin(&mut server, more, 10);
+    assert_eq!(server.others, [Output::Flow(Flow::Broken { of: of(more) })]);
+    assert_eq!(server.take(), ["NON 5.03"]);
+    server.others.clear();
+    // Each of these goes on now and then, and to no end.
+    for _ in 0..250 {
+        for exchange in share.iter().copied() {
+            let bytes = Bytes::from_static(b"x");
+            let part = Flow::Part { of: of(exchange), bytes, is_last: false };
+            server.input(Input::Flow(part));
+        }
+        server.pass(S);
+    }
+    let broken = |exchange: &u64| Output::Flow(Flow::Broken { of: of(*exchange) });
+    assert_eq!(server.others, share.iter().map(broken).collect::<Vec<_>>());
+    server.others.clear();
+    let exchange = asked(&mut server, 5);
+    begin(&mut server, exchange, 10);
+    assert!(room(&mut server) > 0);
+}
+
+/// The longest body that may be is no longer than that.
+#[test]
+fn a_body_of_the_greatest_length_is_gathered() {
+    for (begun, over) in [(10, 0), (MAX_BODY_BYTES, 0), (10, 1), (MAX_BODY_BYTES + 1, 0)] {
+        let mut server = One::server();
+        let exchange = asked(&mut server, 1);
+        begin(&mut server, exchange, begun);
+        if begun > MAX_BODY_BYTES {
+            assert_eq!(server.take(), ["NON 5.00"]);
+            continue;
+        }
+        let most = room(&mut server);
+        let bytes = body(most.min(MAX_BODY_BYTES + over - begun), 7);
+        let part = |bytes, is_last| Input::Flow(Flow::Part { of: of(exchange), bytes, is_last });
+        server.input(part(bytes, false));
+        if over > 0 {
+            assert_eq!(server.others, [Output::Flow(Flow::Broken { of: of(exchange) })]);
+            assert_eq!(server.take(), ["NON 5.00"]);
+            continue;
+        }
+        assert_eq!(server.take(), [""; 0]);
+        server.input(part(Bytes::new(), true));
+        assert_eq!(server.take()[0], "NON 2.05 QB2:0/1/1024", "{begun}");
+    }
 }
