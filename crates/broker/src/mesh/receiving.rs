@@ -107,8 +107,7 @@ fn state(
         return Err("a state that this member is said to have written, and has not");
     }
     hear(mesh, stamp)?;
-    // Something before it is on its way from somebody else, and is asked for again where it is not.
-    if from > mesh.states.seq(&dot.writer) {
+    if is_beyond(mesh, at, from, &dot)? {
         return Ok(());
     }
     let mut publication =
@@ -135,10 +134,20 @@ fn up_to(mesh: &mut Mesh, at: usize, from: u64, dot: &Dot) -> Result<(), Wrong> 
     if dot.writer == mesh.me && dot.seq > mesh.seq {
         return Err(LIES);
     }
-    if from > mesh.states.seq(&dot.writer) {
+    if is_beyond(mesh, at, from, dot)? {
         return Ok(());
     }
     known(mesh, at, dot)
+}
+
+/// Whether something before it is not known here, which another member has on its way or is asked
+/// for again. A log's own writer leaves out nothing.
+fn is_beyond(mesh: &Mesh, at: usize, from: u64, dot: &Dot) -> Result<bool, Wrong> {
+    let is_beyond = from > mesh.states.seq(&dot.writer);
+    if is_beyond && dot.writer == writer_of(mesh, at) {
+        return Err("it leaves out a part of its log");
+    }
+    Ok(is_beyond)
 }
 
 /// States of a log are known up to here.

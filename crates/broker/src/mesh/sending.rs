@@ -72,13 +72,13 @@ fn own(mesh: &mut Mesh, now: Duration, id: ConnectionId, at: usize) -> bool {
     let (stamp, publication) = (waiting.stamp, waiting.publication.clone());
     let is_fleeting = waiting.is_fleeting();
     peer.sent = seq;
-    peer.sent_states = peer.sent_states.max(seq);
     if publication.is_expired(now) {
         peer.queue.remove(seq);
         mesh.tell(&publication, at, Progress::Dropped(Drop::Expired));
         release(mesh, seq);
         return true;
     }
+    peer.sent_states = peer.sent_states.max(seq);
     if is_fleeting {
         peer.queue.remove(seq);
     }
@@ -286,12 +286,13 @@ fn forget(mesh: &mut Mesh, now: Duration) {
                 .find(&writer.member)
                 .is_some_and(|at| mesh.peers.get(at).is_some_and(|peer| peer.life == writer.life))
     };
-    // Nor one of which more is to come.
+    // Nor one of which more is to come, or is about to be claimed.
+    let is_settled = mesh.pending.is_empty();
     let is_behind = |writer: &Writer, seq: u64| {
         others.iter().any(|held| held.get(writer).is_some_and(|theirs| *theirs > seq))
     };
     let is_over = |(writer, seq): &(&Writer, u64)| {
-        !mesh.states.counts(writer) && !lives(writer) && !is_behind(writer, *seq)
+        is_settled && !mesh.states.counts(writer) && !lives(writer) && !is_behind(writer, *seq)
     };
     let gone: Vec<Writer> =
         mesh.states.logs().filter(is_over).map(|(writer, _)| writer.clone()).collect();

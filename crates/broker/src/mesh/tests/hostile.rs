@@ -84,7 +84,7 @@ impl Liar {
     }
 
     /// It was refused with these words, and everybody else goes on.
-    fn is_refused(mut self, said: &str) {
+    fn expect_refused(mut self, said: &str) {
         let refused = self.net.nodes[0].refused.clone();
         assert!(refused.iter().any(|why| why.contains(said)), "{said}: {refused:?}");
         assert!(!self.is_linked(), "{said}");
@@ -112,12 +112,12 @@ fn who_has_the_key_is_let_in() {
 
 #[test]
 fn who_is_no_member_or_has_another_key_is_refused() {
-    Liar::of("n09", "0-1-0").is_refused("no member of this mesh");
-    Liar::of("n01", "0-1-1").is_refused("a wrong key");
+    Liar::of("n09", "0-1-0").expect_refused("no member of this mesh");
+    Liar::of("n01", "0-1-1").expect_refused("a wrong key");
     let mut liar = Liar::new();
     let (from, to) = ("n01".into(), "n02".into());
     liar.say(&Frame::Hello { from, to, nonce: [1; 16] });
-    liar.is_refused("a second greeting");
+    liar.expect_refused("a second greeting");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn who_lies_about_what_it_holds_is_refused() {
     ] {
         let mut liar = Liar::new();
         liar.say(&frame);
-        liar.is_refused(said);
+        liar.expect_refused(said);
     }
     let mut liar = Liar::new();
     liar.net.publish(0, "s", "x", (0, true));
@@ -167,7 +167,7 @@ fn who_lies_about_what_it_holds_is_refused() {
         let held = vec![own(seq)];
         liar.say(&Frame::Status { held, wants: Vec::new(), digest: 0 });
     }
-    liar.is_refused("than it had");
+    liar.expect_refused("than it had");
 }
 
 #[test]
@@ -175,21 +175,21 @@ fn what_is_repeated_changed_or_unknown_is_refused() {
     let mut liar = Liar::new();
     liar.say(&entry(5));
     liar.say(&entry(5));
-    liar.is_refused("repeats a publication");
+    liar.expect_refused("repeats a publication");
     let mut liar = Liar::new();
     let bytes = liar.bytes(&entry(5));
     for _ in 0..2 {
         liar.net.input(0, Input::Received(liar.id, bytes.clone()));
     }
-    liar.is_refused("its MAC is wrong");
+    liar.expect_refused("its MAC is wrong");
     let mut liar = Liar::new();
     let mut bytes = liar.bytes(&entry(5)).to_vec();
     bytes[20] ^= 1;
     liar.net.input(0, Input::Received(liar.id, bytes.into()));
-    liar.is_refused("its MAC is wrong");
+    liar.expect_refused("its MAC is wrong");
     let mut liar = Liar::new();
     liar.net.input(0, Input::Received(liar.id, Bytes::from_static(&[255; 8])));
-    liar.is_refused("longer than max_message_bytes");
+    liar.expect_refused("longer than max_message_bytes");
 }
 
 #[test]

@@ -64,6 +64,8 @@ pub(super) struct Got {
 }
 
 type Records = BTreeMap<Arc<str>, Bytes>;
+/// What is on its way, and when it arrives.
+type Way = VecDeque<(Duration, Bytes)>;
 type States = BTreeMap<Arc<str>, Arc<Publication>>;
 
 pub(super) struct Node {
@@ -97,7 +99,7 @@ pub(super) struct Net {
     pub(super) nodes: Vec<Node>,
     pub(super) chance: Chance,
     /// Ends of connections: to whom, by which number there, and what is on its way.
-    ends: BTreeMap<(usize, u64), (usize, u64, VecDeque<(Duration, Bytes)>)>,
+    ends: BTreeMap<(usize, u64), (usize, u64, Way)>,
     pub(super) cut: BTreeSet<(usize, usize)>,
     last: u64,
     pub(super) max_queued: usize,
@@ -355,7 +357,7 @@ impl Net {
             return;
         }
         self.cut.insert(pair);
-        let between = |((of, _), (to, _, _)): (&(usize, u64), &(usize, u64, VecDeque<_>))| {
+        let between = |((of, _), (to, _, _)): (&(usize, u64), &(usize, u64, Way))| {
             (*of.min(to), *of.max(to)) == pair
         };
         let gone: Vec<(usize, u64)> =
