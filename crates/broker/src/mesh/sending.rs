@@ -17,6 +17,8 @@ const MAX_UNSENT_BYTES: usize = 64 << 10;
 /// gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const MAX_SILENCE: Duration = Duration::from_secs(30);
+/// Writers that are remembered though none of their states counts.
+const MAX_OVER: usize = MAX_WRITERS / 2;
 
 /// Sends a frame.
 pub(super) fn send(mesh: &mut Mesh, now: Duration, id: ConnectionId, frame: &Frame) {
@@ -286,8 +288,10 @@ fn forget(mesh: &mut Mesh, now: Duration) {
                 .find(&writer.member)
                 .is_some_and(|at| mesh.peers.get(at).is_some_and(|peer| peer.life == writer.life))
     };
-    // Nor one of which more is to come, or is about to be claimed.
-    let is_settled = mesh.pending.is_empty();
+    // Nor one of which more is to come, or is about to be claimed. A life that was not met yet
+    // looks like one that is over, and what came of it by others would come again: so this is done
+    // only where room gets scarce.
+    let is_settled = mesh.pending.is_empty() && mesh.states.logs().count() > MAX_OVER;
     let is_behind = |writer: &Writer, seq: u64| {
         others.iter().any(|held| held.get(writer).is_some_and(|theirs| *theirs > seq))
     };

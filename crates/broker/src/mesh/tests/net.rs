@@ -382,8 +382,7 @@ impl Net {
     fn step(&mut self) {
         let all: Vec<(usize, u64)> = self.ends.keys().copied().collect();
         for end in all {
-            loop {
-                let Some((to, far, way)) = self.ends.get_mut(&end) else { break };
+            while let Some((to, far, way)) = self.ends.get_mut(&end) {
                 if way.front().is_none_or(|(due, _)| *due > self.now) {
                     break;
                 }
