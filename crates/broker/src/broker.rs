@@ -17,6 +17,7 @@ use crate::event::Event;
 use crate::explain::Query;
 use crate::http::{Asked, Posted};
 use crate::ids::{ConnectionId, Protocol, SessionId, Ticket};
+use crate::mesh::{self, Adapted};
 use crate::mqtt::{self, Mqtt};
 use crate::mqttsn::{self, MqttSn};
 use crate::mqttudp::{self, MqttUdp};
@@ -105,6 +106,7 @@ pub struct Broker {
     mqtt_sn: MqttSn,
     mqtt_udp: MqttUdp,
     wsn: Option<Wsn>,
+    mesh: Option<Adapted>,
     woken_for: Option<Option<Duration>>,
 }
 
@@ -123,6 +125,7 @@ impl Broker {
             mqtt_sn: MqttSn::new(mqttsn::Settings::default()),
             mqtt_udp: MqttUdp::new(mqttudp::Settings::default()),
             wsn: None,
+            mesh: None,
             woken_for: None,
         }
     }
@@ -148,6 +151,16 @@ impl Broker {
         self
     }
 
+    /// The same broker as a member of a mesh, before any input. The others are dialled by numbers
+    /// behind those of the bridges ([`Output::Dial`]).
+    #[must_use]
+    pub fn with_mesh(mut self, settings: mesh::Settings) -> Self {
+        core::watch(&mut self.core);
+        let first = u16::try_from(self.bridges().len()).unwrap_or(u16::MAX);
+        self.mesh = Some(Adapted::new(settings, first));
+        self
+    }
+
     /// The core, to be changed as an adapter would.
     #[cfg(test)]
     pub(crate) fn core_mut(&mut self) -> &mut Core {
@@ -161,6 +174,7 @@ impl Broker {
         let (core, outputs) = (&mut self.core, &mut self.outputs);
         let mut context = Context { now, core, outputs };
         self.mqtt.forget_bridges(&mut context);
+        let unknown = unknown + self.mesh.as_mut().map_or(0, |mesh| mesh.restore(&mut context));
         unknown + self.amqp091.restore(&mut context) + self.mqtt_sn.restore(&mut context)
     }
 
@@ -195,6 +209,12 @@ impl Broker {
     #[must_use]
     pub fn bridges(&self) -> Vec<mqtt::BridgeStatus> {
         self.mqtt.bridges(&self.core)
+    }
+
+    /// How it is with the other members of its mesh.
+    #[must_use]
+    pub fn members(&self) -> Vec<mesh::MemberStatus> {
+        self.mesh.as_ref().map(Adapted::members).unwrap_or_default()
     }
 
     /// Takes settings that changed.
@@ -242,6 +262,7 @@ impl Broker {
             self.mqtt_sn.wake_at(),
             self.mqtt_udp.wake_at(),
             self.wsn.as_ref().and_then(Wsn::wake_at),
+            self.mesh.as_ref().and_then(Adapter::wake_at),
         ];
         all.into_iter().flatten().min()
     }
@@ -255,14 +276,7 @@ impl Broker {
                     adapter.connected(&mut context, connection, certified);
                 }
             }
-            Input::Dialled { bridge, result } => {
-                if let Ok(connection) = result {
-                    self.connections.insert(connection, Protocol::Mqtt);
-                    self.outputs.open(connection);
-                }
-                let (core, outputs) = (&mut self.core, &mut self.outputs);
-                self.mqtt.dialled(&mut Context { now, core, outputs }, bridge, result);
-            }
+            Input::Dialled { bridge, result } => self.dialled(now, bridge, result),
             Input::Received { connection, bytes } => {
                 if let Some((adapter, mut context)) = self.adapter_of(now, connection) {
                     adapter.received(&mut context, connection, bytes);
@@ -326,8 +340,40 @@ impl Broker {
         }
     }
 
-    /// Gives those who have something what they have room for.
+    fn dialled(&mut self, now: Duration, number: u16, result: Result<ConnectionId, String>) {
+        let is_bridge = usize::from(number) < self.mqtt.bridges(&self.core).len();
+        if let Ok(connection) = result {
+            let protocol = if is_bridge { Protocol::Mqtt } else { Protocol::Mesh };
+            self.connections.insert(connection, protocol);
+            self.outputs.open(connection);
+        }
+        let (core, outputs) = (&mut self.core, &mut self.outputs);
+        let mut context = Context { now, core, outputs };
+        match &mut self.mesh {
+            Some(mesh) if !is_bridge => mesh.dialled(&mut context, number, result),
+            _ => self.mqtt.dialled(&mut context, number, result),
+        }
+    }
+
+    /// Tells the mesh what clients have done; whether there was anything.
+    fn step_mesh(&mut self, now: Duration) -> bool {
+        let (core, outputs) = (&mut self.core, &mut self.outputs);
+        let mut context = Context { now, core, outputs };
+        self.mesh.as_mut().is_some_and(|mesh| mesh.step(&mut context))
+    }
+
+    /// Gives those who have something what they have room for, until nothing comes of it.
     fn settle(&mut self, now: Duration) {
+        loop {
+            self.deliver(now);
+            if !self.step_mesh(now) {
+                return;
+            }
+        }
+    }
+
+    /// Gives those who have something what they have room for.
+    fn deliver(&mut self, now: Duration) {
         while let Some((session, connection)) = self.core.next_ready() {
             let protocol = self.speaks(session);
             let (mqtt_sn, mqtt_udp, mut context) = self.datagrams(now);
@@ -365,6 +411,9 @@ impl Broker {
         call(&mut self.mqtt, &mut context);
         call(&mut self.amqp, &mut context);
         call(&mut self.amqp091, &mut context);
+        if let Some(mesh) = &mut self.mesh {
+            call(mesh, &mut context);
+        }
     }
 
     /// The adapter of a connection's protocol.
@@ -374,6 +423,7 @@ impl Broker {
         connection: ConnectionId,
     ) -> Option<(&mut dyn Adapter, Context<'_>)> {
         let adapter: &mut dyn Adapter = match self.connections.get(&connection)? {
+            Protocol::Mesh => self.mesh.as_mut()?,
             Protocol::Amqp => &mut self.amqp,
             Protocol::Amqp091 => &mut self.amqp091,
             _ => &mut self.mqtt,

@@ -39,13 +39,15 @@ pub enum Protocol {
     Wsn,
     /// A bridge of this broker to another.
     Bridge,
+    /// Members of a mesh.
+    Mesh,
     /// The broker itself.
     Broker,
 }
 
 impl Protocol {
     /// Every one, with the name that events, the store and metrics use.
-    pub const NAMES: [(Self, &'static str); 8] = [
+    pub const NAMES: [(Self, &'static str); 9] = [
         (Self::Mqtt, "mqtt"),
         (Self::MqttSn, "mqtt-sn"),
         (Self::MqttUdp, "mqtt-udp"),
@@ -53,6 +55,7 @@ impl Protocol {
         (Self::Amqp091, "amqp091"),
         (Self::Wsn, "wsn"),
         (Self::Bridge, "bridge"),
+        (Self::Mesh, "mesh"),
         (Self::Broker, "broker"),
     ];
 

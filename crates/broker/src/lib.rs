@@ -36,6 +36,7 @@ mod forms;
 mod http;
 mod ids;
 mod index;
+mod mesh;
 mod mqtt;
 mod mqttsn;
 mod mqttudp;
@@ -69,6 +70,10 @@ pub use filter::{
 pub use forms::FormRule;
 pub use http::{Answer, Asked, Post, Posted};
 pub use ids::{ClientKey, ConnectionId, Principal, Protocol, SessionId, Ticket};
+pub use mesh::{
+    Input as MeshInput, Mac as MeshMac, Member as MeshMember, MemberStatus, Mesh,
+    Output as MeshOutput, Progress as MeshProgress, Settings as MeshSettings,
+};
 pub use mqtt::{Bridge, BridgeStatus, Route as BridgeRoute, Settings as MqttSettings, is_node};
 pub use mqttsn::{
     Listener as MqttSnListener, Predefined as MqttSnPredefined, Settings as MqttSnSettings,

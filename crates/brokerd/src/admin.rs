@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker::{BridgeStatus, Counts, Drop, Sizes};
+use broker::{BridgeStatus, Counts, Drop, MemberStatus, Sizes};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -167,6 +167,7 @@ fn page(owner: &Owner) -> String {
         .collect();
     let help = "Publications that ended without delivery.";
     put(&mut page, "messages_dropped_total", "counter", help, &dropped);
+    put_members(&mut page, &broker.members());
     let bridges = broker.bridges();
     if bridges.is_empty() {
         return page;
@@ -183,10 +184,34 @@ fn page(owner: &Owner) -> String {
     page
 }
 
+/// How it is with the members of a mesh.
+fn put_members(page: &mut String, members: &[MemberStatus]) {
+    let all: [Of; 7] = [
+        ("mesh_linked", "gauge", "Whether a member is here.", |one| u64::from(one.is_linked)),
+        ("mesh_waiting_messages", "gauge", "Publications for a member.", |one| one.waiting as u64),
+        ("mesh_waiting_bytes", "gauge", "What these take.", |one| one.waiting_bytes as u64),
+        ("mesh_sent_bytes_total", "counter", "Bytes to a member.", |one| one.sent_bytes),
+        ("mesh_received_bytes_total", "counter", "Bytes from a member.", |one| one.received_bytes),
+        ("mesh_dropped_total", "counter", "Publications that it will not get.", |one| one.dropped),
+        ("mesh_repairs_total", "counter", "All states were sent to it again.", |one| one.repairs),
+    ];
+    for (name, kind, help, value) in all.iter().filter(|_| !members.is_empty()) {
+        let values: Vec<_> =
+            members.iter().map(|one| (label_of("member", &one.name), value(one))).collect();
+        put(page, name, kind, help, &values);
+    }
+}
+
+type Of = (&'static str, &'static str, &'static str, fn(&MemberStatus) -> u64);
+
 /// A bridge's label, as the text format escapes it.
 fn label(name: &str) -> String {
+    label_of("bridge", name)
+}
+
+fn label_of(of: &str, name: &str) -> String {
     let name = name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    format!("{{bridge=\"{name}\"}}")
+    format!("{{{of}=\"{name}\"}}")
 }
 
 type Plain = (&'static str, &'static str, &'static str, u64);

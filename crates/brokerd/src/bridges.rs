@@ -1,4 +1,4 @@
-//! Connections of bridges.
+//! Connections of bridges, and of a mesh to its members.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use crate::config::Target;
 use crate::connection;
 use crate::owner::Owner;
 
-/// Connects bridges when the broker wants that, for ever. The targets are by the bridges' numbers.
+/// Connects bridges and members when the broker wants that, for ever; targets are by their numbers.
 pub(crate) async fn run(owner: Rc<Owner>, targets: Vec<Target>) {
     let targets: Vec<Rc<Target>> = targets.into_iter().map(Rc::new).collect();
     loop {

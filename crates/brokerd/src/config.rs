@@ -2,6 +2,7 @@
 
 mod bridge;
 mod form;
+mod mesh;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,6 +22,7 @@ use crate::error::Error;
 use bridge::BridgeConfig;
 pub(crate) use bridge::Target;
 use form::FormConfig;
+use mesh::MeshConfig;
 
 /// Largest file, in bytes.
 const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -56,6 +58,8 @@ pub struct Config {
     /// `[[bridge]]`: other brokers that this one connects to.
     #[serde(default, rename = "bridge")]
     bridges: Vec<BridgeConfig>,
+    /// `[mesh]`: other brokers that this one replicates with.
+    mesh: Option<MeshConfig>,
     /// `[[mqtt_udp]]`: sockets of MQTT/UDP.
     #[serde(default)]
     pub mqtt_udp: Vec<MqttUdpConfig>,
@@ -414,6 +418,7 @@ impl Config {
             ("[[mqtt_sn]]", self.mqtt_sn != new.mqtt_sn),
             ("[[topic_id]]", self.topic_ids != new.topic_ids),
             ("[[bridge]]", self.bridges != new.bridges),
+            ("[mesh]", self.mesh != new.mesh),
             ("[[mqtt_udp]]", self.mqtt_udp != new.mqtt_udp),
         ];
         parts.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()

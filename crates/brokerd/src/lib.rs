@@ -48,6 +48,7 @@ pub fn check(config: &Config) -> Result<(), Error> {
     config.settings()?;
     users::Users::load(config)?;
     config.bridges()?;
+    config.mesh()?;
     config.mqtt_sn()?;
     config.mqtt_udp(1)?;
     datagrams::check(config)?;
@@ -97,7 +98,8 @@ pub fn serve(
         for listener in listeners {
             tokio::task::spawn_local(listener.run(owner.clone()));
         }
-        let (_, targets) = config.bridges()?;
+        let (_, mut targets) = config.bridges()?;
+        targets.extend(config.mesh()?.into_iter().flat_map(|(_, members)| members));
         tokio::task::spawn_local(bridges::run(owner.clone(), targets));
         tokio::task::spawn_local(owner.clone().keep_time());
         if let Some(admin) = admin {

@@ -58,7 +58,7 @@ struct Wanted {
 
 /// Whether the listeners of a configuration could be, with the files that they need.
 pub(crate) fn check(config: &Config) -> Result<(), Error> {
-    tls::acceptor(&config.broker)?;
+    tls::acceptor(config)?;
     wanted(config).map(drop)
 }
 
@@ -76,21 +76,24 @@ pub(crate) async fn bind(config: &Config) -> Result<Vec<Listener>, Error> {
 }
 
 /// The listeners of streams that there may be: their keys, addresses and protocols.
-fn addresses(config: &Config) -> [(&'static str, Option<&String>, Protocol); 10] {
+fn addresses(config: &Config) -> [(&'static str, Option<&String>, Protocol); 12] {
     let said = &config.broker;
+    let [mesh, meshs] = config.mesh_addresses();
     [
-        ("mqtt", &said.mqtt, Protocol::Mqtt),
-        ("mqtts", &said.mqtts, Protocol::Mqtt),
-        ("ws", &said.ws, Protocol::Mqtt),
-        ("wss", &said.wss, Protocol::Mqtt),
-        ("amqp", &said.amqp, Protocol::Amqp),
-        ("amqps", &said.amqps, Protocol::Amqp),
-        ("amqp091", &said.amqp091, Protocol::Amqp091),
-        ("amqps091", &said.amqps091, Protocol::Amqp091),
-        ("wsn", &said.wsn, Protocol::Wsn),
-        ("wsns", &said.wsns, Protocol::Wsn),
+        ("mqtt", said.mqtt.as_ref(), Protocol::Mqtt),
+        ("mqtts", said.mqtts.as_ref(), Protocol::Mqtt),
+        ("ws", said.ws.as_ref(), Protocol::Mqtt),
+        ("wss", said.wss.as_ref(), Protocol::Mqtt),
+        ("amqp", said.amqp.as_ref(), Protocol::Amqp),
+        ("amqps", said.amqps.as_ref(), Protocol::Amqp),
+        ("amqp091", said.amqp091.as_ref(), Protocol::Amqp091),
+        ("amqps091", said.amqps091.as_ref(), Protocol::Amqp091),
+        ("wsn", said.wsn.as_ref(), Protocol::Wsn),
+        ("wsns", said.wsns.as_ref(), Protocol::Wsn),
+        // Whoever is there shows it by its key.
+        ("mesh", mesh, Protocol::Mesh),
+        ("meshs", meshs, Protocol::Mesh),
     ]
-    .map(|(name, address, protocol)| (name, address.as_ref(), protocol))
 }
 
 fn wanted(config: &Config) -> Result<Vec<Wanted>, Error> {
@@ -115,13 +118,15 @@ fn wanted(config: &Config) -> Result<Vec<Wanted>, Error> {
 
 /// Whether a listener has TLS.
 fn is_secure(name: &str) -> bool {
-    matches!(name, "mqtts" | "wss" | "amqps" | "amqps091" | "wsns")
+    matches!(name, "mqtts" | "wss" | "amqps" | "amqps091" | "wsns" | "meshs")
 }
 
 /// Whoever is not known reaches a broker from its own machine only, unless the operator says more.
 fn check_reach(config: &Config, name: &str, address: SocketAddr) -> Result<(), Error> {
     let said = &config.broker;
-    let is_known = said.users.is_some() || (is_secure(name) && said.client_ca.is_some());
+    let is_member = matches!(name, "mesh" | "meshs");
+    let is_known =
+        is_member || said.users.is_some() || (is_secure(name) && said.client_ca.is_some());
     if address.ip().is_loopback() || is_known || said.anonymous {
         return Ok(());
     }

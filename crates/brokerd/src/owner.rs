@@ -74,7 +74,7 @@ impl Current {
     fn new(config: &Config) -> Result<Self, Error> {
         Ok(Self {
             users: Users::load(config)?,
-            tls: tls::acceptor(&config.broker)?,
+            tls: tls::acceptor(config)?,
             consumers: Rc::new(Consumers::of(config)),
         })
     }
@@ -96,6 +96,9 @@ impl Owner {
             .with_amqp091(config.amqp091())
             .with_mqtt_sn(config.mqtt_sn()?)
             .with_mqtt_udp(config.mqtt_udp(store::random()?)?);
+        if let Some((settings, _)) = config.mesh()? {
+            broker = broker.with_mesh(settings);
+        }
         let store = match &config.broker.store {
             None => None,
             Some(directory) => {

@@ -9,17 +9,20 @@ use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-use crate::config::BrokerConfig;
+use crate::config::{BrokerConfig, Config};
 use crate::error::Error;
 
 /// Object identifier of a common name (RFC 4519 §2.3), in DER.
 const COMMON_NAME: [u8; 5] = [0x06, 0x03, 0x55, 0x04, 0x03];
 
 /// What TLS is accepted by, where a listener has it.
-pub(crate) fn acceptor(said: &BrokerConfig) -> Result<Option<TlsAcceptor>, Error> {
+pub(crate) fn acceptor(config: &Config) -> Result<Option<TlsAcceptor>, Error> {
+    let said = &config.broker;
     let secure = [&said.mqtts, &said.wss, &said.amqps, &said.amqps091, &said.wsns];
+    let [_, mesh] = config.mesh_addresses();
+    let is_any = mesh.is_some() || secure.into_iter().any(Option::is_some);
     let acceptor = || Ok(TlsAcceptor::from(Arc::new(server_config(said)?)));
-    secure.into_iter().any(Option::is_some).then(acceptor).transpose()
+    is_any.then(acceptor).transpose()
 }
 
 /// What the listeners with TLS need.

@@ -6,7 +6,7 @@ use super::notes::forget_notes;
 use super::publishing::{Addressed, identifiers};
 use super::publishing::{leaves, member_of, queue_once};
 use super::session_of;
-use super::{Core, Deadline};
+use super::{Core, Deadline, watching};
 use crate::change::Change;
 use crate::event::{Drop, Event};
 use crate::filter::shared;
@@ -67,6 +67,8 @@ impl Core {
             self.telling.counts.connected = self.telling.counts.connected.saturating_sub(1);
         }
         for filter in session.subscriptions.filters() {
+            let bare = shared(filter).ok().flatten().map_or(&**filter, |(_, filter)| filter);
+            watching::unwanted(self, bare);
             match shared(filter) {
                 Ok(Some((group, filter))) => self.index.remove(filter, Some(group), id),
                 _ => self.index.remove(filter, None, id),

@@ -15,6 +15,7 @@ mod telling;
 #[cfg(test)]
 mod tests;
 mod waking;
+mod watching;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,10 +37,15 @@ pub(crate) use journal::Journal;
 pub use opening::{Opened, Opening};
 pub use publishing::Accepted;
 use publishing::leaves;
+pub(crate) use publishing::publish_of_mesh;
 pub(crate) use taking::peer_forgot;
 pub use taking::{Delivery, Next, Outstanding};
 use telling::Telling;
-pub(crate) use telling::{explain, tell_dropped_for, tell_sent, tell_unchosen};
+pub(crate) use telling::{
+    Toward, explain, tell_dropped_for, tell_sent, tell_toward, tell_unchosen,
+};
+use watching::Watch;
+pub(crate) use watching::{Seen, seen, set_wanted, watch};
 
 /// Something that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,6 +104,8 @@ pub struct Core {
     is_closing: bool,
     /// Whose words publications are.
     pub(crate) principals: Principals,
+    /// What a mesh is told, where there is one.
+    watch: Option<Box<Watch>>,
 }
 
 impl Core {
@@ -121,6 +129,7 @@ impl Core {
             total_bytes: 0,
             started: None,
             is_closing: false,
+            watch: None,
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Core;
+use super::{Core, watching};
 use crate::change::Change;
 use crate::event::{Drop, Event};
 use crate::explain::Before;
@@ -97,6 +97,23 @@ impl Core {
     }
 }
 
+/// Takes what came from another member of a mesh, whose rules have let it in, as
+/// [`Core::publish`] does.
+pub(crate) fn publish_of_mesh(
+    core: &mut Core,
+    now: Duration,
+    publication: Publication,
+) -> Result<Accepted, Refusal> {
+    if core.is_closing {
+        return Err(Refusal::Closing);
+    }
+    core.telling.trails.set_now(now);
+    if let Err(refusal) = check_publish(core, None, &publication) {
+        return Err(refused(core, publication, refusal));
+    }
+    accept(core, now, publication)
+}
+
 fn accept(
     core: &mut Core,
     now: Duration,
@@ -105,7 +122,12 @@ fn accept(
     core.last_id += 1;
     publication.id = core.last_id;
     let before = begins_to_follow(core, &publication);
-    let verdict = core.settings.rules.apply(now, &mut core.passages, &mut publication);
+    let verdict = if publication.protocol == Protocol::Mesh {
+        // The rules of the member where it came in have changed it.
+        Verdict::Passes { conflate: core.settings.rules.conflates(&publication.topic) }
+    } else {
+        core.settings.rules.apply(now, &mut core.passages, &mut publication)
+    };
     if before.is_some() {
         follow(core, &mut publication, before);
     }
@@ -124,6 +146,7 @@ fn accept(
     let retained = retain(core, &publication)
         .inspect_err(|refusal| tell_refused(core, &publication, refusal))?;
     let receivers = distribute(core, &publication, conflate, retained);
+    watching::published(core, &publication);
     if publication.is_followed {
         core.telling.trails.unwanted(publication.id);
     }

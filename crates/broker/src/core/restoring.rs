@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::publishing::leaves;
 use super::subscribing::subscriber;
-use super::{Core, Deadline};
+use super::{Core, Deadline, watching};
 use crate::change::Change;
 use crate::event::Drop;
 use crate::filter::{check_filter, shared};
@@ -149,8 +149,13 @@ fn restore_subscription(core: &mut Core, id: SessionId, subscription: &Subscript
         as_published: subscription.as_published,
         identifier: subscription.identifier,
     };
-    let full = subscription.filter.as_str().into();
-    core.sessions.get_mut(id)?.subscriptions.insert(full, granted);
+    let full: Arc<str> = subscription.filter.as_str().into();
+    let subscriptions = &mut core.sessions.get_mut(id)?.subscriptions;
+    let is_new = !subscriptions.contains(&full);
+    subscriptions.insert(full, granted);
+    if is_new {
+        watching::wanted(core, filter);
+    }
     core.index.insert(filter, group, subscriber(id, granted));
     Some(())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Core;
+use super::{Core, watching};
 use crate::change::Change;
 use crate::filter::{check_filter, overlap, shared};
 use crate::ids::SessionId;
@@ -58,6 +58,8 @@ impl Core {
             let client = session.key.clone();
             self.journal.add(Change::Unsubscribed { client, filter: full.clone() });
         }
+        let bare = shared(&full).ok().flatten().map_or(&*full, |(_, filter)| filter);
+        watching::unwanted(self, bare);
         match shared(&full) {
             Ok(Some((group, filter))) => self.index.remove(filter, Some(group), id),
             _ => self.index.remove(&full, None, id),
@@ -118,9 +120,12 @@ fn add_subscription(
         session.walks.push(Walk { filter: filter.into(), granted, after: None });
     }
     core.index.insert(filter, group, subscriber(id, granted));
-    if session.stored {
-        let client = session.key.clone();
-        core.journal.add(Change::Subscribed { client, subscription });
+    let stored = session.stored.then(|| session.key.clone());
+    if is_new {
+        watching::wanted(core, filter);
+    }
+    if let Some(client) = stored {
+        core.journal.add(Change::Subscribed { client, subscription: subscription.clone() });
     }
     core.poke(id);
     Ok(granted.grade)

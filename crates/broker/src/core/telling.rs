@@ -110,6 +110,41 @@ pub(crate) fn tell_sent(core: &mut Core, publication: &Publication, id: SessionI
     }
 }
 
+/// How far a publication has come on its way to who has no session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Toward {
+    /// It waits.
+    Waits,
+    /// It was given.
+    Given,
+    /// It is there.
+    Acknowledged,
+    /// It ends.
+    Dropped(Drop),
+}
+
+/// What becomes of a publication on its way to who has no session.
+pub(crate) fn tell_toward(
+    core: &mut Core,
+    publication: &Publication,
+    client: &ClientKey,
+    toward: Toward,
+) {
+    let (trails, id) = (&mut core.telling.trails, publication.id);
+    match toward {
+        Toward::Dropped(why) => {
+            core.telling.dropped(publication, Some(client.clone()), why, format_args!(""));
+        }
+        _ if !publication.is_followed => {}
+        Toward::Waits => trails.waits(id, client, publication.grade, publication.retain),
+        Toward::Given => {
+            let how = (publication.grade, publication.retain);
+            trails.given(publication, client, how, None);
+        }
+        Toward::Acknowledged => trails.acknowledged(id, client),
+    }
+}
+
 /// What became of publications that somebody asks for, as far as they were followed, in the order
 /// in which they came.
 pub(crate) fn explain(core: &Core, query: &Query) -> Vec<Facts> {

@@ -34,7 +34,8 @@ impl FormConfig {
             let names = PayloadForm::NAMES.iter().map(|(_, name)| *name);
             wrong("payload", &self.payload, names.collect())
         })?;
-        let receivers = || Protocol::NAMES.iter().filter(|(it, _)| *it != Protocol::Broker);
+        let is_receiver = |it: Protocol| !matches!(it, Protocol::Broker | Protocol::Mesh);
+        let receivers = || Protocol::NAMES.iter().filter(move |(it, _)| is_receiver(*it));
         let protocol = self.protocol.as_deref().map(|said| {
             let known = receivers().find(|(_, name)| *name == said).map(|(protocol, _)| *protocol);
             known.ok_or_else(|| wrong("protocol", said, receivers().map(|(_, it)| *it).collect()))

@@ -1,0 +1,199 @@
+//! What members want of each other: the filters of each one's clients, as a numbered whole of which
+//! only changes are sent while both are there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::keeping;
+use super::machine::Mesh;
+use super::sending;
+use super::wire::{Frame, MAX_FRAME_FILTERS, Wrong};
+use crate::ids::{ConnectionId, SessionId};
+use crate::index::{Index, Subscriber};
+use crate::publication::Grade;
+
+/// Filters that one member is told of; a member that has more wants everything.
+const MAX_FILTERS: usize = 10_000;
+const EVERYTHING: &str = "#";
+const TOO_MANY: Wrong = "an interest of more than 10,000 filters";
+
+/// What the clients here want.
+#[derive(Debug)]
+pub(super) struct Own {
+    filters: BTreeSet<Arc<str>>,
+    /// Of what is said to others.
+    version: u64,
+}
+
+impl Own {
+    /// Nobody wants anything. The numbers begin where no earlier run of this member has, so that
+    /// none of them says two things.
+    pub(super) fn new(first: u64) -> Self {
+        Self { filters: BTreeSet::new(), version: (first >> 1).max(1) }
+    }
+
+    /// What others are told.
+    fn said(&self) -> BTreeSet<Arc<str>> {
+        if self.filters.len() > MAX_FILTERS {
+            return BTreeSet::from([EVERYTHING.into()]);
+        }
+        self.filters.clone()
+    }
+}
+
+/// What the others want.
+#[derive(Debug, Default)]
+pub(super) struct Remote {
+    index: Index,
+}
+
+impl Remote {
+    /// Members that want a topic, by their numbers.
+    pub(super) fn find(&mut self, topic: &Arc<str>) -> Vec<usize> {
+        let hits = self.index.find(topic);
+        let mut found: Vec<usize> =
+            hits.own.as_slice().iter().map(|hit| hit.session.index()).collect();
+        found.dedup();
+        found
+    }
+
+    pub(super) fn add(&mut self, peer: usize, filter: &str) {
+        let Ok(number) = u32::try_from(peer) else { return };
+        let grade = Grade::ExactlyOnce;
+        let session = SessionId(number);
+        let (no_local, as_published, identifier) = (false, true, 0);
+        let subscriber = Subscriber { session, grade, no_local, as_published, identifier };
+        self.index.insert(filter, None, subscriber);
+    }
+
+    fn remove(&mut self, peer: usize, filter: &str) {
+        let Ok(number) = u32::try_from(peer) else { return };
+        self.index.remove(filter, None, SessionId(number));
+    }
+}
+
+/// A filter is wanted here, or no more.
+pub(super) fn changes(mesh: &mut Mesh, now: Duration, filter: Arc<str>, is_wanted: bool) {
+    if filter.starts_with('$') {
+        return;
+    }
+    let was_many = mesh.own.filters.len() > MAX_FILTERS;
+    let has_changed = if is_wanted {
+        mesh.own.filters.insert(filter.clone())
+    } else {
+        mesh.own.filters.remove(&filter)
+    };
+    let is_many = mesh.own.filters.len() > MAX_FILTERS;
+    if !has_changed || was_many && is_many {
+        return;
+    }
+    mesh.own.version += 1;
+    let linked: Vec<ConnectionId> = mesh.peers.iter().filter_map(|peer| peer.link).collect();
+    for id in linked {
+        if was_many != is_many {
+            say_all(mesh, now, id);
+            continue;
+        }
+        let (add, remove) = match is_wanted {
+            true => (vec![filter.clone()], Vec::new()),
+            false => (Vec::new(), vec![filter.clone()]),
+        };
+        let version = mesh.own.version;
+        let (whole, more) = (false, false);
+        sending::send(mesh, now, id, &Frame::Interest { version, whole, more, add, remove });
+    }
+}
+
+/// A member has come that knows the interest up to a number.
+pub(super) fn greet(mesh: &mut Mesh, now: Duration, id: ConnectionId, known: u64) {
+    if known != mesh.own.version {
+        say_all(mesh, now, id);
+    }
+}
+
+fn say_all(mesh: &mut Mesh, now: Duration, id: ConnectionId) {
+    let all: Vec<Arc<str>> = mesh.own.said().into_iter().collect();
+    let version = mesh.own.version;
+    let pieces: Vec<&[Arc<str>]> = match all.len() {
+        0 => vec![&[]],
+        _ => all.chunks(MAX_FRAME_FILTERS).collect(),
+    };
+    let last = pieces.len() - 1;
+    for (at, piece) in pieces.into_iter().enumerate() {
+        let (add, remove) = (piece.to_vec(), Vec::new());
+        let frame = Frame::Interest { version, whole: at == 0, more: at < last, add, remove };
+        sending::send(mesh, now, id, &frame);
+    }
+}
+
+/// A member says what it wants.
+pub(super) fn take(mesh: &mut Mesh, at: usize, frame: Frame) -> Result<(), Wrong> {
+    let Frame::Interest { version, whole, more, add, remove } = frame else { return Ok(()) };
+    if add.iter().any(|filter| filter.starts_with('$')) {
+        return Err("an interest in topics that begin with $, which stay with their broker");
+    }
+    let Some(peer) = mesh.peers.get_mut(at) else { return Ok(()) };
+    if whole {
+        peer.staged = Some(BTreeSet::new());
+    }
+    let (mut added, mut gone) = (add, remove);
+    if let Some(mut staged) = peer.staged.take() {
+        staged.extend(added);
+        if staged.len() > MAX_FILTERS {
+            return Err(TOO_MANY);
+        }
+        // What goes out meanwhile goes by what was wanted before.
+        if more {
+            peer.staged = Some(staged);
+            return Ok(());
+        }
+        gone = peer.filters.difference(&staged).cloned().collect();
+        added = staged.into_iter().collect();
+    }
+    for filter in gone {
+        remove_filter(mesh, at, &filter);
+    }
+    for filter in added {
+        add_filter(mesh, at, filter)?;
+    }
+    let name = mesh.name(at);
+    if let Some(peer) = mesh.peers.get_mut(at) {
+        peer.interest = version;
+    }
+    mesh.keep(keeping::interest(&name, version));
+    Ok(())
+}
+
+fn add_filter(mesh: &mut Mesh, at: usize, filter: Arc<str>) -> Result<(), Wrong> {
+    let Some(peer) = mesh.peers.get_mut(at) else { return Ok(()) };
+    if !peer.filters.insert(filter.clone()) {
+        return Ok(());
+    }
+    if peer.filters.len() > MAX_FILTERS {
+        peer.filters.remove(&filter);
+        return Err(TOO_MANY);
+    }
+    mesh.remote.add(at, &filter);
+    let name = mesh.name(at);
+    mesh.keep(keeping::filter(&name, &filter));
+    Ok(())
+}
+
+fn remove_filter(mesh: &mut Mesh, at: usize, filter: &Arc<str>) {
+    let Some(peer) = mesh.peers.get_mut(at) else { return };
+    if peer.filters.remove(filter) {
+        mesh.remote.remove(at, filter);
+        let name = mesh.name(at);
+        mesh.drop_record(keeping::filter_key(&name, filter));
+    }
+}
+
+/// Nothing is known of what a member wants any more, which has begun another life.
+pub(super) fn forget(mesh: &mut Mesh, at: usize) {
+    let Some(peer) = mesh.peers.get_mut(at) else { return };
+    peer.interest = 0;
+    peer.staged = None;
+    let all: Vec<Arc<str>> = peer.filters.iter().cloned().collect();
+    all.iter().for_each(|filter| remove_filter(mesh, at, filter));
+}
