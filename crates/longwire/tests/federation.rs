@@ -7,6 +7,8 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 const EXAMPLE: &str = include_str!("../../../docs/examples/federation.toml");
 const NATIONS: [&str; 4] = ["DEU", "NOR", "PRT", "USA"];
@@ -189,6 +191,20 @@ impl Broker {
     }
 }
 
+/// The log, once it has some words.
+fn logged(nations: &Nations, words: &str) -> String {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let log = fs::read_to_string(nations.path("log")).unwrap();
+        if log.contains(words) {
+            return log;
+        }
+        assert!(Instant::now() < until, "{words}\n{log}");
+        // sleep: nobody says when a line is in a file.
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
 impl Drop for Broker {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -226,7 +242,6 @@ fn a_broker_applies_the_profile() {
     refuses("DEU", "nato/DEU/1/position", &"x".repeat(257), &[], denied);
     let xml = ["--content-type", "text/xml"];
     refuses("DEU", "nato/DEU/1/position", "<a/>", &xml, "Payload format invalid");
-    let log = fs::read_to_string(nations.path("log")).unwrap();
     for words in [
         "profile four-nations version 1, flow positions: DEU may not publish to \
          'nato/NOR/1/position' here: it goes from NOR to DEU, NOR, PRT, USA",
@@ -235,7 +250,7 @@ fn a_broker_applies_the_profile() {
         "DEU sent 257 bytes to 'nato/DEU/1/position', over 256",
         "DEU sent text/xml to 'nato/DEU/1/position', not application/json",
     ] {
-        assert!(log.contains(words), "{words}\n{log}");
+        logged(&nations, words);
     }
     assert_eq!(broker.refused("DEU", "positions", "size"), 1);
     assert_eq!(broker.refused("USA", "logistics", "direction"), 1);
@@ -292,8 +307,8 @@ fn a_flood_is_held_to_the_rate_and_harms_nobody() {
     let (passed, refused) = (count("flood"), broker.refused("DEU", "chat", "rate"));
     assert!(passed >= 5 && refused > 0, "{passed} {refused}");
     assert!(passed as u64 + refused <= 1000, "{passed} {refused}");
-    let log = fs::read_to_string(nations.path("log")).unwrap();
     let line = "flow chat: DEU sends more than 0.5 messages a second";
+    let log = logged(&nations, line);
     let lines = log.lines().filter(|log| log.contains(line)).count();
     assert!(lines > 0 && (lines as u64) < refused.max(2), "{lines} lines for {refused}");
 }
