@@ -6,7 +6,7 @@
 //! - [`Profile::canonical`] is its canonical form, [`Profile::digest`] the digest of that;
 //! - [`sign`] and [`Profile::standing`] sign it and say who has;
 //! - [`differences`] says who gains and loses what by another version;
-//! - [`Profile::federation`] is what a broker applies, [`configuration`] the rest of its
+//! - [`Profile::federation`] is what a broker applies, [`configuration()`] the rest of its
 //!   configuration.
 
 mod calendar;
