@@ -15,7 +15,8 @@ use crate::change::Change;
 use crate::core::{self, Core};
 use crate::event::Event;
 use crate::explain::Query;
-use crate::http::{Asked, Posted};
+use crate::federation::Refused;
+use crate::http::{Answer, Asked, Posted};
 use crate::ids::{ConnectionId, Protocol, SessionId, Ticket};
 use crate::mesh::{self, Adapted};
 use crate::mqtt::{self, Mqtt};
@@ -205,6 +206,12 @@ impl Broker {
         core::explain(&self.core, query)
     }
 
+    /// What the profile of the federation has refused since the start.
+    #[must_use]
+    pub fn federation_refused(&self) -> Vec<Refused> {
+        core::federation_refused(&self.core)
+    }
+
     /// How its bridges are.
     #[must_use]
     pub fn bridges(&self) -> Vec<mqtt::BridgeStatus> {
@@ -226,7 +233,9 @@ impl Broker {
     pub fn handle_input(&mut self, now: Duration, input: Input) {
         self.outputs.set_now(now);
         core::set_now(&mut self.core, now);
-        self.dispatch(now, input);
+        if let Some(input) = self.screen(input) {
+            self.dispatch(now, input);
+        }
         self.settle(now);
     }
 
@@ -338,6 +347,45 @@ impl Broker {
                 mqtt_sn.close(&mut context);
             }
         }
+    }
+
+    /// What is left of an input once partners' brokers are not let in by other protocols than MQTT,
+    /// whose sessions have their names to the end; clients of the others share some.
+    fn screen(&mut self, input: Input) -> Option<Input> {
+        match input {
+            Input::Connected { connection, protocol, certified }
+                if self.bars(protocol, certified.as_ref()) =>
+            {
+                self.outputs.open(connection);
+                self.outputs.close(connection);
+                None
+            }
+            Input::Known { connection, user: Ok(user) } => {
+                let protocol = self.connections.get(&connection).copied();
+                let is_barred = protocol.is_some_and(|it| self.bars(it, user.as_ref()));
+                let user = if is_barred { Err(()) } else { Ok(user) };
+                Some(Input::Known { connection, user })
+            }
+            Input::Asked(asked) if self.bars(Protocol::Wsn, asked.user.as_ref()) => {
+                let body = Bytes::from_static(b"a partner's broker comes by MQTT\n");
+                let (id, content_type) = (asked.id, Some("text/plain".to_owned()));
+                self.outputs.answer(Answer { id, status: 403, content_type, body });
+                None
+            }
+            other => Some(other),
+        }
+    }
+
+    /// Whether somebody is not let in by a protocol.
+    fn bars(&mut self, protocol: Protocol, user: Option<&Arc<str>>) -> bool {
+        let federation = self.core.settings().federation.as_deref();
+        let is_barred = protocol != Protocol::Mqtt
+            && user.is_some_and(|user| federation.is_some_and(|it| it.is_partner(user)));
+        if let Some(user) = user.filter(|_| is_barred) {
+            let why = format!("the broker of partner {user} comes by {protocol}: only by mqtt");
+            self.core.tell(Event::Refused { protocol, connection: None, why });
+        }
+        is_barred
     }
 
     fn dialled(&mut self, now: Duration, number: u16, result: Result<ConnectionId, String>) {

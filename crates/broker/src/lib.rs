@@ -31,6 +31,7 @@ mod coded;
 mod core;
 mod event;
 mod explain;
+mod federation;
 mod filter;
 mod forms;
 mod http;
@@ -64,6 +65,11 @@ pub use change::Change;
 pub use core::{Accepted, Core, Delivery, Next, Opened, Opening, Outstanding, Sizes};
 pub use event::{Counts, Drop, Event};
 pub use explain::{Query as ExplainQuery, Settings as ExplainSettings};
+pub use federation::{
+    Breach as FederationBreach, BreachKind as FederationBreachKind, Federation,
+    Flow as FederationFlow, PUBLISHER as FEDERATION_PUBLISHER, Refused as FederationRefused,
+    Terms as FederationTerms,
+};
 pub use filter::{
     MAX_LEVELS, MAX_TOPIC_BYTES, check_filter, check_name, covers, matches, overlap, shared,
 };

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::federation::Breach;
+
 /// Why something is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -31,6 +33,8 @@ pub enum Refusal {
         /// The bound.
         limit: usize,
     },
+    /// The profile of a federation does not allow it.
+    Federation(Box<Breach>),
     /// The broker is ending.
     Closing,
 }
@@ -44,6 +48,7 @@ impl fmt::Display for Refusal {
             Self::TooLarge { bytes, limit } => {
                 write!(f, "a message of {bytes} bytes is over max_message_bytes, {limit}")
             }
+            Self::Federation(breach) => breach.fmt(f),
             Self::Closing => f.write_str("the broker is ending"),
         }
     }

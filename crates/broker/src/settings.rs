@@ -1,10 +1,12 @@
 //! What an operator sets.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::access::Access;
 use crate::explain;
+use crate::federation::Federation;
 use crate::forms::FormRule;
 use crate::rules::Rules;
 
@@ -19,6 +21,7 @@ pub enum Overflow {
 }
 
 /// Bounds and habits of a broker.
+// table: one field a setting of the operator
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Who may do what.
@@ -63,6 +66,8 @@ pub struct Settings {
     pub forms: Vec<FormRule>,
     /// What is remembered of what becomes of publications.
     pub explain: explain::Settings,
+    /// What partners have agreed on, if there are any.
+    pub federation: Option<Arc<Federation>>,
 }
 
 impl Settings {
@@ -95,6 +100,7 @@ impl Default for Settings {
             sys_interval: Duration::from_secs(10),
             forms: Vec::new(),
             explain: explain::Settings::default(),
+            federation: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker::{BridgeStatus, Counts, Drop, MemberStatus, Sizes};
+use broker::{BridgeStatus, Broker, Counts, Drop, FederationRefused, MemberStatus, Sizes};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -168,6 +168,7 @@ fn page(owner: &Owner) -> String {
     let help = "Publications that ended without delivery.";
     put(&mut page, "messages_dropped_total", "counter", help, &dropped);
     put_members(&mut page, &broker.members());
+    put_federation(&mut page, &broker);
     let bridges = broker.bridges();
     if bridges.is_empty() {
         return page;
@@ -203,6 +204,26 @@ fn put_members(page: &mut String, members: &[MemberStatus]) {
 }
 
 type Of = (&'static str, &'static str, &'static str, fn(&MemberStatus) -> u64);
+
+/// What the profile of a federation has refused, if there is one. Its names need no escapes.
+fn put_federation(page: &mut String, broker: &Broker) {
+    let Some(federation) = &broker.core().settings().federation else { return };
+    let labels = format!("{{profile=\"{}\",partner=\"{}\"}}", federation.profile, federation.own);
+    let help = "Version of the profile that is applied.";
+    put(page, "federation_version", "gauge", help, &[(labels, federation.version)]);
+    let refused: Vec<_> = broker
+        .federation_refused()
+        .into_iter()
+        .map(|refused| {
+            let FederationRefused { partner, flow, kind, count } = refused;
+            let reason = kind.name();
+            let labels = format!("{{partner=\"{partner}\",flow=\"{flow}\",reason=\"{reason}\"}}");
+            (labels, count)
+        })
+        .collect();
+    let help = "What the profile of the federation has refused.";
+    put(page, "federation_refused_total", "counter", help, &refused);
+}
 
 /// A bridge's label, as the text format escapes it.
 fn label(name: &str) -> String {

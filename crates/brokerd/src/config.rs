@@ -1,8 +1,10 @@
 //! What a broker is told: a file in TOML, and options that override it.
 
 mod bridge;
+mod federation;
 mod form;
 mod mesh;
+mod reading;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,6 +23,8 @@ use crate::error::Error;
 
 use bridge::BridgeConfig;
 pub(crate) use bridge::Target;
+use federation::FederationConfig;
+pub(crate) use federation::check_version;
 use form::FormConfig;
 use mesh::MeshConfig;
 
@@ -63,6 +67,8 @@ pub struct Config {
     /// `[[mqtt_udp]]`: sockets of MQTT/UDP.
     #[serde(default)]
     pub mqtt_udp: Vec<MqttUdpConfig>,
+    /// `[federation]`: what nations have agreed on.
+    federation: Option<FederationConfig>,
 }
 
 /// `[broker]`.
@@ -357,13 +363,7 @@ impl Config {
             )));
         }
         let text = fs::read_to_string(path).map_err(unreadable)?;
-        toml::from_str(&text).map_err(|error| {
-            let line = error.span().map_or(1, |span| {
-                1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count()
-            });
-            let what = error.message().replace('\n', " ");
-            Error::Caller(format!("{shown}, line {line}: {what}"))
-        })
+        Self::parse(&shown.to_string(), &text)
     }
 
     /// What the core is told.
@@ -398,6 +398,8 @@ impl Config {
         settings.rules = self.rules()?;
         settings.forms = form::read_all(&self.forms)?;
         settings.access.rules = self.access()?;
+        let federation = self.federation.as_ref();
+        settings.federation = federation.map(|it| it.read(&self.broker)).transpose()?;
         if settings.max_inflight == 0 {
             return Err(Error::Caller("max_inflight is 0: at least 1".to_owned()));
         }

@@ -15,6 +15,7 @@ mod datagrams;
 mod dials;
 mod error;
 mod explaining;
+pub mod federation;
 mod http;
 mod link;
 mod listen;

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio_rustls::TlsAcceptor;
 
 use crate::bound::Bound;
-use crate::config::Config;
+use crate::config::{Config, check_version};
 use crate::consumers::{self, Consumers};
 use crate::dials::Dials;
 use crate::error::Error;
@@ -143,12 +143,14 @@ impl Owner {
     /// What cannot be read; all stays as it was.
     pub(crate) fn reload(&self, config: &Config, needs_restart: &[&str]) -> Result<(), Error> {
         let (settings, mut current) = (config.settings()?, Current::new(config)?);
+        let running = self.broker.borrow().core().settings().federation.clone();
+        check_version(running.as_deref(), settings.federation.as_deref())?;
         current.tls = current.tls.or_else(|| self.acceptor());
         self.current.replace(current);
         self.broker.borrow_mut().set_settings(settings);
         tracing::info!(
             needs_restart = needs_restart.join(", "),
-            "read again: rules, forms, access, limits, users, certificates, consumers"
+            "read again: rules, forms, access, profile, limits, users, certificates, consumers"
         );
         Ok(())
     }

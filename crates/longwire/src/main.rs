@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod edge;
 mod explain;
+mod federation;
 mod fetch;
 mod find;
 mod gateway;
@@ -58,6 +59,7 @@ enum Command {
     Edge(Box<edge::Args>),
     Encode(Box<coding::stream::EncodeArgs>),
     Explain(explain::Args),
+    Federation(federation::Args),
     Fetch(fetch::Args),
     Find(Box<find::Args>),
     Gateway(Box<gateway::Args>),
@@ -125,6 +127,7 @@ fn main() -> ExitCode {
         Command::Edge(args) => edge::run(*args),
         Command::Encode(args) => coding::stream::encode(*args),
         Command::Explain(args) => explain::run(&args),
+        Command::Federation(args) => federation::run(args),
         Command::Fetch(args) => fetch::run(args),
         Command::Find(args) => find::run(&args),
         Command::Gateway(args) => gateway::run(*args),

@@ -16,6 +16,7 @@ use super::classic;
 use super::correlation;
 use super::selector::{Fields, Operand, Selector};
 use crate::core::Delivery;
+use crate::federation::BreachKind;
 use crate::ids::Protocol;
 use crate::publication::{Details, Form, Grade, MEDIA_TYPE, Publication};
 use crate::refusal::Refusal;
@@ -290,7 +291,10 @@ fn said(publication: &Publication, details: &Details) -> (Properties, Map) {
 /// The error of a refusal.
 pub(super) fn refused(refusal: &Refusal) -> ErrorInfo {
     let condition = match refusal {
-        Refusal::NotAuthorized => condition::UNAUTHORIZED_ACCESS,
+        Refusal::Federation(breach) if breach.kind == BreachKind::Rate => {
+            condition::RESOURCE_LIMIT_EXCEEDED
+        }
+        Refusal::NotAuthorized | Refusal::Federation(_) => condition::UNAUTHORIZED_ACCESS,
         Refusal::TopicName { .. } | Refusal::TopicFilter { .. } => condition::INVALID_FIELD,
         Refusal::Quota { .. } => condition::RESOURCE_LIMIT_EXCEEDED,
         Refusal::TooLarge { .. } => condition::MESSAGE_SIZE_EXCEEDED,

@@ -42,7 +42,7 @@ impl Fault {
 impl From<Refusal> for Fault {
     fn from(refusal: Refusal) -> Self {
         let code = match refusal {
-            Refusal::NotAuthorized => ReplyCode::AccessRefused,
+            Refusal::NotAuthorized | Refusal::Federation(_) => ReplyCode::AccessRefused,
             Refusal::TopicName { .. } | Refusal::TopicFilter { .. } => {
                 ReplyCode::PreconditionFailed
             }

@@ -3,6 +3,7 @@
 
 mod closing;
 mod compact;
+mod federating;
 mod journal;
 mod notes;
 mod opening;
@@ -24,6 +25,7 @@ use std::time::Duration;
 use proto::timers::Timers;
 
 use crate::event::Drop;
+use crate::federation::Meters;
 use crate::forms::{For, Wardrobe};
 use crate::ids::{ClientKey, ConnectionId, Principals, Protocol, SessionId, Ticket};
 use crate::index::Index;
@@ -33,6 +35,7 @@ use crate::rules::Passages;
 use crate::session::{Session, Sessions};
 use crate::settings::Settings;
 
+pub(crate) use federating::federation_refused;
 pub(crate) use journal::Journal;
 pub use opening::{Opened, Opening};
 pub use publishing::Accepted;
@@ -102,6 +105,8 @@ pub struct Core {
     /// When the broker began, for `$SYS`.
     started: Option<Duration>,
     is_closing: bool,
+    /// What of the federation's flows has come, and what was refused.
+    meters: Meters,
     /// Whose words publications are.
     pub(crate) principals: Principals,
     /// What a mesh is told, where there is one.
@@ -130,6 +135,7 @@ impl Core {
             started: None,
             is_closing: false,
             watch: None,
+            meters: Meters::default(),
         }
     }
 
@@ -141,6 +147,9 @@ impl Core {
 
     /// Takes settings that changed; what is there already stays, also over new bounds.
     pub fn set_settings(&mut self, settings: Settings) {
+        if settings.federation != self.settings.federation {
+            self.meters.renumber();
+        }
         self.settings = Settings { durable: self.settings.durable, ..settings };
         self.wardrobe.clear();
         self.telling.trails.keep(self.settings.explain.max);

@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Core, watching};
+use super::{Core, federating, watching};
 use crate::change::Change;
 use crate::event::{Drop, Event};
 use crate::explain::Before;
+use crate::federation::Party;
 use crate::filter::check_name;
 use crate::ids::{Principal, Protocol, SessionId, Ticket};
 use crate::index::Subscriber;
@@ -66,7 +67,8 @@ impl Core {
                 return Err(refused(self, publication, refusal));
             }
         }
-        accept(self, now, publication)
+        let party = federating::party_of(self, &publication);
+        accept(self, now, party, publication)
     }
 
     /// The same for a client that is not who has the session that it is published by.
@@ -87,7 +89,8 @@ impl Core {
         if let Err(refusal) = check_publish(self, Some((user, client)), &publication) {
             return Err(refused(self, publication, refusal));
         }
-        accept(self, now, publication)
+        let party = federating::party_of_user(self, user);
+        accept(self, now, party, publication)
     }
 
     /// How many subscriptions a topic leads to, a group that shares one counted once.
@@ -117,6 +120,7 @@ pub(crate) fn publish_of_mesh(
 fn accept(
     core: &mut Core,
     now: Duration,
+    party: Option<Party>,
     mut publication: Publication,
 ) -> Result<Accepted, Refusal> {
     core.last_id += 1;
@@ -131,10 +135,17 @@ fn accept(
     if before.is_some() {
         follow(core, &mut publication, before);
     }
+    let is_newest = match (&party, verdict) {
+        (Some(party), Verdict::Passes { .. }) => {
+            federating::admit(core, now, party, &mut publication)
+                .inspect_err(|refusal| tell_refused(core, &publication, refusal))?
+        }
+        _ => false,
+    };
     core.telling.counts.published += 1;
     core.telling.counts.published_bytes += publication.payload.len() as u64;
     let conflate = match verdict {
-        Verdict::Passes { conflate } => conflate,
+        Verdict::Passes { conflate } => conflate || is_newest,
         Verdict::Blocked => return Ok(ends_here(core, &publication, Drop::Blocked)),
         Verdict::Thinned => return Ok(ends_here(core, &publication, Drop::Thinned)),
     };
@@ -337,11 +348,15 @@ fn queue_for(
     addressed: Addressed,
 ) -> bool {
     let is_kept = core.settings.queue_grade_0;
-    let access = &core.settings.access;
+    let (access, federation) = (&core.settings.access, core.settings.federation.as_deref());
     let Some(session) = core.sessions.get_mut(id) else { return false };
     let (user, name) = (session.user.as_deref(), &*session.key.name);
     if !session.is_trusted && !access.may_receive(user, name, &publication.topic) {
         not_for(core, id, publication, NotFor::Access);
+        return false;
+    }
+    if !federating::may_receive(federation)(&session.key, user, &publication.topic) {
+        not_for(core, id, publication, NotFor::Federation);
         return false;
     }
     let is_away = session.connection.is_none();
@@ -382,6 +397,8 @@ enum NotFor {
     Own,
     /// Its user may not receive it.
     Access,
+    /// The federation's profile has it for others.
+    Federation,
     /// It has no connection, and what may be lost does not wait for it.
     Away,
 }
@@ -392,6 +409,9 @@ fn not_for(core: &mut Core, id: SessionId, publication: &Publication, why: NotFo
     let (why, detail) = match why {
         NotFor::Own => ("own", "its subscription wants nothing of its own"),
         NotFor::Access => ("not-authorized", "its user may not receive this topic"),
+        NotFor::Federation => {
+            ("not-in-profile", "no flow of the federation has it for this client")
+        }
         NotFor::Away => ("away", "it has no connection, and QoS 0 does not wait"),
     };
     let trails = &mut core.telling.trails;

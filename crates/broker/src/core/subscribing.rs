@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Core, watching};
+use super::{Core, federating, watching};
 use crate::change::Change;
 use crate::filter::{check_filter, overlap, shared};
 use crate::ids::SessionId;
@@ -24,7 +24,7 @@ impl Core {
     /// The filter, the client's rules, or a bound.
     pub fn subscribe(
         &mut self,
-        _now: Duration,
+        now: Duration,
         id: SessionId,
         subscription: Subscription,
     ) -> Result<Grade, Refusal> {
@@ -34,6 +34,7 @@ impl Core {
         if !self.settings.access.may_subscribe(user, name, filter) {
             return Err(Refusal::NotAuthorized);
         }
+        federating::may_subscribe(self, now, id, filter)?;
         add_subscription(self, id, subscription, false)
     }
 

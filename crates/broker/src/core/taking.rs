@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::publishing::leaves;
-use super::{Core, Deadline};
+use super::{Core, Deadline, federating};
 use crate::change::Change;
 use crate::event::Drop;
 use crate::forms::For;
@@ -285,7 +285,8 @@ fn fly(core: &mut Core, id: SessionId, entry: Entry) -> Option<Delivery> {
 /// Puts the next retained messages into the queue, if it is empty.
 fn walk(core: &mut Core, now: Duration, id: SessionId) {
     loop {
-        let access = &core.settings.access;
+        let (access, federation) = (&core.settings.access, core.settings.federation.as_deref());
+        let may_receive = federating::may_receive(federation);
         let Some(session) = core.sessions.get_mut(id) else { return };
         if session.walks.is_empty() || session.queue.has_live() {
             return;
@@ -295,7 +296,9 @@ fn walk(core: &mut Core, now: Duration, id: SessionId) {
             Step::Found(publication) => {
                 *after = Some(publication.topic.clone());
                 let (user, name) = (session.user.as_deref(), &*session.key.name);
-                if !session.is_trusted && !access.may_receive(user, name, &publication.topic) {
+                if !session.is_trusted && !access.may_receive(user, name, &publication.topic)
+                    || !may_receive(&session.key, session.user.as_deref(), &publication.topic)
+                {
                     continue;
                 }
                 let granted = *granted;

@@ -13,6 +13,7 @@ use crate::event::Event;
 use crate::ids::{ConnectionId, Principal, Protocol, Ticket};
 use crate::outputs::Context;
 use crate::publication::Grade;
+use crate::refusal::Refusal;
 use crate::session;
 
 impl Mqtt {
@@ -185,15 +186,30 @@ impl Mqtt {
                         (Reason::NO_MATCHING_SUBSCRIBERS, accepted.ticket)
                     }
                     Ok(accepted) => (Reason::SUCCESS, accepted.ticket),
-                    Err(refusal) => {
-                        self.not_taken(context, id, version, translate::refused(refusal))?
-                    }
+                    Err(refusal) => self.refused(context, id, version, refusal)?,
                 }
             }
             Err(refused) => self.not_taken(context, id, version, refused)?,
         };
         self.answer_publish(context, id, &publish, reason, ticket);
         Ok(())
+    }
+
+    /// The core refuses a publication. What a federation's profile does not have is reported there,
+    /// once in a while, and costs nobody a connection.
+    fn refused(
+        &mut self,
+        context: &mut Context<'_>,
+        id: ConnectionId,
+        version: Version,
+        refusal: Refusal,
+    ) -> Result<(Reason, Ticket), Refused> {
+        let is_reported = matches!(refusal, Refusal::Federation(_));
+        let refused = translate::refused(refusal);
+        if is_reported {
+            return Ok((refused.reason, Ticket(0)));
+        }
+        self.not_taken(context, id, version, refused)
     }
 
     /// A publication was refused: in MQTT 5 the acknowledgement says so. Before it nothing can; the
@@ -288,10 +304,13 @@ impl Mqtt {
             let reason = match context.core.subscribe(context.now, session, wanted) {
                 Ok(grade) => Reason(grade.get()),
                 Err(refusal) => {
+                    let is_reported = matches!(refusal, Refusal::Federation(_));
                     let refused = translate::refused(refusal);
-                    let why = format!("a subscription was refused: {refused}");
-                    let protocol = Protocol::Mqtt;
-                    context.core.tell(Event::Refused { protocol, connection: Some(id), why });
+                    if !is_reported {
+                        let why = format!("a subscription was refused: {refused}");
+                        let protocol = Protocol::Mqtt;
+                        context.core.tell(Event::Refused { protocol, connection: Some(id), why });
+                    }
                     refused.reason
                 }
             };

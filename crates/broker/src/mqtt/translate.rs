@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use proto::mqtt::{Id, Ids, Properties, Publish, Qos, Reason, Refused, Value};
 
+use crate::federation::BreachKind;
 use crate::ids::Protocol;
 use crate::publication::{Details, Form, Grade, Publication};
 use crate::refusal::Refusal;
@@ -191,6 +192,14 @@ pub(super) fn refused(refusal: Refusal) -> Refused {
         Refusal::TooLarge { .. } => {
             Refused::with(Reason::PACKET_TOO_LARGE, "a message over max_message_bytes")
         }
+        Refusal::Federation(breach) => match breach.kind {
+            BreachKind::Rate => Refused::with(Reason::QUOTA_EXCEEDED, "over the profile's rate"),
+            BreachKind::MediaType => {
+                let what = "the profile has another media type";
+                Refused::with(Reason::PAYLOAD_FORMAT_INVALID, what)
+            }
+            _ => Refused::with(Reason::NOT_AUTHORIZED, "the federation's profile has it not"),
+        },
         Refusal::Closing => Refused::with(Reason::SERVER_SHUTTING_DOWN, "the broker is ending"),
     }
 }

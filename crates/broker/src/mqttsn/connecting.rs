@@ -11,6 +11,7 @@ use super::source::Source;
 use super::will::Will;
 use super::{MqttSn, refuse};
 use crate::core::Opening;
+use crate::federation::BreachKind;
 use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId};
 use crate::outputs::Context;
 use crate::refusal::Refusal;
@@ -220,7 +221,9 @@ pub(super) fn keep_will(context: &mut Context<'_>, session: SessionId, will: Opt
 pub(super) fn code(refusal: &Refusal) -> Code {
     match refusal {
         Refusal::Quota { .. } | Refusal::Closing => Code::CONGESTION,
+        Refusal::Federation(breach) if breach.kind == BreachKind::Rate => Code::CONGESTION,
         Refusal::NotAuthorized
+        | Refusal::Federation(_)
         | Refusal::TopicName { .. }
         | Refusal::TopicFilter { .. }
         | Refusal::TooLarge { .. } => Code::NOT_SUPPORTED,

@@ -39,7 +39,9 @@ fn refused(refusal: &Refusal, quota: FaultKind) -> Fault {
         Refusal::TopicName { .. } => FaultKind::TOPIC_NOT_SUPPORTED,
         Refusal::TopicFilter { .. } => FaultKind::INVALID_TOPIC_EXPRESSION,
         Refusal::Quota { .. } => quota,
-        Refusal::NotAuthorized | Refusal::TooLarge { .. } => FaultKind::Sender,
+        Refusal::NotAuthorized | Refusal::TooLarge { .. } | Refusal::Federation(_) => {
+            FaultKind::Sender
+        }
         Refusal::Closing => FaultKind::Receiver,
     };
     Fault::new(kind, refusal.to_string())

@@ -1,0 +1,85 @@
+//! The profile of a federation, where publications come and go.
+
+use std::time::Duration;
+
+use super::Core;
+use crate::event::Event;
+use crate::federation::{Breach, Federation, Party, Refused};
+use crate::ids::{ClientKey, Protocol, SessionId};
+use crate::publication::Publication;
+use crate::refusal::Refusal;
+
+/// What the profile of the federation has refused since the start.
+pub(crate) fn federation_refused(core: &Core) -> Vec<Refused> {
+    core.meters.all_refused()
+}
+
+/// Who publishes; `None`: there is no federation, or it is the broker itself.
+pub(super) fn party_of(core: &Core, publication: &Publication) -> Option<Party> {
+    let federation = core.settings.federation.as_deref()?;
+    if publication.protocol == Protocol::Broker {
+        return None;
+    }
+    // Who needs no session is of this nation: no partner comes by such protocols.
+    let session = publication.publisher.and_then(|id| core.sessions.get(id));
+    let party = session.map(|it| federation.party(&it.key, it.user.as_deref()));
+    Some(party.unwrap_or(Party::Own))
+}
+
+/// Who publishes without a session.
+pub(super) fn party_of_user(core: &Core, user: Option<&str>) -> Option<Party> {
+    let federation = core.settings.federation.as_deref()?;
+    Some(federation.party_of_user(user))
+}
+
+/// Takes a publication as the profile has it; whether a newer one takes its place.
+pub(super) fn admit(
+    core: &mut Core,
+    now: Duration,
+    party: &Party,
+    publication: &mut Publication,
+) -> Result<bool, Refusal> {
+    let Some(federation) = core.settings.federation.clone() else { return Ok(false) };
+    federation.admit(now, party, &mut core.meters, publication).map_err(|breach| {
+        tell(core, now, publication.protocol, &breach);
+        Refusal::Federation(breach)
+    })
+}
+
+/// Whether a client, as a user, may get what is published to a topic.
+pub(super) fn may_receive(
+    federation: Option<&Federation>,
+) -> impl Fn(&ClientKey, Option<&str>, &str) -> bool {
+    move |client, user, topic| {
+        federation
+            .is_none_or(|federation| federation.may_receive(&federation.party(client, user), topic))
+    }
+}
+
+/// Whether a session may subscribe to a filter.
+pub(super) fn may_subscribe(
+    core: &mut Core,
+    now: Duration,
+    id: SessionId,
+    filter: &str,
+) -> Result<(), Refusal> {
+    let Some(federation) = core.settings.federation.clone() else { return Ok(()) };
+    let Some(session) = core.sessions.get(id) else { return Ok(()) };
+    let party = federation.party(&session.key, session.user.as_deref());
+    let protocol = session.key.protocol;
+    federation.may_subscribe(&party, filter).map_err(|breach| {
+        tell(core, now, protocol, &breach);
+        Refusal::Federation(breach)
+    })
+}
+
+/// Counts what was refused, and says it unless it was said just before.
+fn tell(core: &mut Core, now: Duration, protocol: Protocol, breach: &Breach) {
+    match core.meters.refused(now, breach) {
+        Some(why) => core.tell(Event::Refused { protocol, connection: None, why }),
+        None => core.telling.counts.refused += 1,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! `[federation]`: the profile that nations have agreed on, as one of them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use broker::Federation;
+use federation::dialled_by;
+use serde::Deserialize;
+
+use super::BrokerConfig;
+use crate::error::Error;
+use crate::federation::{read_keys, read_profile};
+
+/// `[federation]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FederationConfig {
+    profile: PathBuf,
+    #[serde(rename = "as")]
+    own: String,
+    revoked: Option<PathBuf>,
+    #[serde(default)]
+    unsigned: bool,
+}
+
+impl FederationConfig {
+    /// What the broker applies.
+    pub(super) fn read(&self, broker: &BrokerConfig) -> Result<Arc<Federation>, Error> {
+        let profile = read_profile(&self.profile)?;
+        let own = &self.own;
+        let Some(federation) = profile.federation(own) else {
+            let names: Vec<&str> = profile.partners.iter().map(|partner| &*partner.name).collect();
+            let names = names.join(", ");
+            let text = format!("[federation] as = \"{own}\" is no partner: they are {names}");
+            return Err(Error::Caller(text));
+        };
+        let signed = profile.is_signed_by_all(&read_keys(self.revoked.as_deref())?);
+        if let (Err(what), false) = (signed, self.unsigned) {
+            let remedy = "unsigned = true applies it all the same";
+            return Err(Error::Caller(format!("[federation] {what}: {remedy}")));
+        }
+        let clients: Vec<&str> =
+            dialled_by(&profile, own).iter().map(|partner| &*partner.name).collect();
+        if !clients.is_empty() && broker.users.is_none() && broker.client_ca.is_none() {
+            let text = format!(
+                "[federation] {} connect to this broker, which knows nobody: users = \"FILE\" \
+                 with their names, or client_ca = \"FILE\"",
+                clients.join(", ")
+            );
+            return Err(Error::Caller(text));
+        }
+        Ok(Arc::new(federation))
+    }
+}
+
+/// Whether a profile may take the place of the one that runs: no older version of it does.
+///
+/// # Errors
+/// It is older.
+pub(crate) fn check_version(
+    running: Option<&Federation>,
+    new: Option<&Federation>,
+) -> Result<(), Error> {
+    match (running, new) {
+        (Some(running), Some(new))
+            if running.profile == new.profile && running.version > new.version =>
+        {
+            let Federation { profile, version, .. } = new;
+            let text = format!(
+                "[federation] profile {profile} version {version} is older than version {}, which \
+                 runs: take the newer file, or start again",
+                running.version
+            );
+            Err(Error::Caller(text))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    /// What is said of the example, with these keys below `[federation]`.
+    fn said(keys: &str, broker: &str) -> Result<broker::Settings, String> {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/federation.toml");
+        let text = format!("[broker]\n{broker}\n[federation]\nprofile = \"{path}\"\n{keys}");
+        let config: Config = toml::from_str(&text).unwrap();
+        config.settings().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_profile_is_applied_that_all_have_signed() {
+        let unsigned = said("as = \"USA\"", "").unwrap_err();
+        assert!(unsigned.contains("is not signed by DEU (not signed), NOR"), "{unsigned}");
+        let stranger = said("as = \"FRA\"\nunsigned = true", "").unwrap_err();
+        assert!(stranger.contains("they are DEU, NOR, PRT, USA"), "{stranger}");
+        let settings = said("as = \"USA\"\nunsigned = true", "").unwrap();
+        let federation = settings.federation.unwrap();
+        assert_eq!((&*federation.own, federation.flows().len()), ("USA", 5));
+    }
+
+    #[test]
+    fn partners_that_come_have_to_be_known() {
+        let nobody = said("as = \"NOR\"\nunsigned = true", "").unwrap_err();
+        assert!(nobody.contains("DEU, USA connect to this broker, which knows nobody"), "{nobody}");
+        assert!(said("as = \"NOR\"\nunsigned = true", "users = \"u\"").is_ok());
+    }
+
+    #[test]
+    fn an_older_version_does_not_take_the_place_of_a_newer() {
+        let settings = said("as = \"USA\"\nunsigned = true", "").unwrap();
+        let one = settings.federation.unwrap();
+        let mut older = broker::Federation::clone(&one);
+        assert!(super::check_version(Some(&one), Some(&older)).is_ok());
+        older.version = 0;
+        let what = super::check_version(Some(&one), Some(&older)).unwrap_err().to_string();
+        assert!(what.contains("version 0 is older than version 1"), "{what}");
+        assert!(super::check_version(None, Some(&older)).is_ok());
+    }
+}
