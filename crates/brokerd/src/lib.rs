@@ -19,6 +19,7 @@ pub mod federation;
 mod http;
 mod link;
 mod listen;
+mod local;
 mod log;
 mod moving;
 mod owner;
@@ -36,6 +37,7 @@ pub use broker::ExplainQuery;
 pub use config::{Config, MqttSnConfig};
 pub use error::Error;
 pub use explaining::explain;
+pub use local::{Local, LocalConfig};
 pub use password::read_password;
 pub use users::set_password;
 

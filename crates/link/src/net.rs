@@ -22,6 +22,6 @@ pub use problem::{MAX_PROBLEMS, Problem, Problems};
 pub use resolved::Resolved;
 pub use routes::{Hop, HopCounts, Routes, TYPICAL_PACKET_BYTES};
 pub use scenario::{
-    Case, Format, Group, MAX_CASES, MAX_GROUPS, MAX_MEDIA, MAX_MESSAGES, MAX_NODES, NetMedium,
-    Node, NodeRadio, PathLoss, Routing, Scenario, ScriptedMessage, Transport,
+    BrokerServer, Case, Format, Group, MAX_CASES, MAX_GROUPS, MAX_MEDIA, MAX_MESSAGES, MAX_NODES,
+    NetMedium, Node, NodeRadio, PathLoss, Routing, Scenario, ScriptedMessage, Topics, Transport,
 };

@@ -1,6 +1,7 @@
 //! `longwire serve`: the services that the papers put behind the link.
 
 mod consumer;
+mod topics;
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -31,6 +32,7 @@ enum Service {
     Consumer(Box<consumer::Args>),
     Messaging(MessagingArgs),
     Registry(RegistryArgs),
+    Topics(Box<topics::Args>),
     Tracks(TracksArgs),
 }
 
@@ -255,6 +257,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Service::Consumer(args) = &args.service {
         return consumer::run(args);
     }
+    // All that it does is on one thread.
+    if let Service::Topics(args) = &args.service {
+        return topics::run(args);
+    }
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     // Only fails where the process has a subscriber already, which then logs.
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
@@ -292,8 +298,8 @@ async fn bind(service: Service) -> Result<Bound, services::Error> {
             let config = benchmark::server::Config { listen, answers, congestion, settings };
             Bound::Files(config.bind()?)
         }
-        // It has no runtime, and was run before there was one.
-        Service::Consumer(_) => Bound::Checked,
+        // These have a runtime of their own or none, and were run before.
+        Service::Consumer(_) | Service::Topics(_) => Bound::Checked,
         Service::Messaging(args) => {
             let config = messaging::Config::load(&args.config)?;
             match args.check {

@@ -284,7 +284,7 @@ fn tasks(id: u32) -> Vec<PathBuf> {
 
 /// Reads up to the first line's end; fails at the end of the output, at `deadline`, and for a line
 /// that is too long.
-fn first_line(output: &mut ChildStdout, deadline: Instant) -> io::Result<String> {
+pub(crate) fn first_line(output: &mut ChildStdout, deadline: Instant) -> io::Result<String> {
     let mut line = Vec::new();
     while line.len() < MAX_LINE_BYTES {
         await_input(output, deadline)?;
@@ -298,7 +298,7 @@ fn first_line(output: &mut ChildStdout, deadline: Instant) -> io::Result<String>
     Err(io::Error::other("its first line is too long"))
 }
 
-fn await_input(output: &impl AsFd, deadline: Instant) -> io::Result<()> {
+pub(crate) fn await_input(output: &impl AsFd, deadline: Instant) -> io::Result<()> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         // Rounded up: a wait of no time at all would spin.

@@ -8,15 +8,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use link::net::{Case, Format, Resolved, Transport};
+use link::net::{Case, Format, Resolved, Scenario, Transport};
 use nix::sys::signalfd::SignalFd;
 use record::machine::Machine;
 use record::net::NetRun;
 
 use super::movement::Movement;
 use super::run::{Shared, Turn};
+use super::workload::Workload;
 use super::workload::command::{Commands, HostCommand};
 use super::workload::message::Messages;
+use super::workload::topics::Publications;
 use crate::error::{Doing, Error, Result};
 use crate::experiment::live::{Live, clock};
 use crate::experiment::machine;
@@ -175,7 +177,7 @@ fn cases(resolved: &Resolved, names: &[String]) -> Result<Vec<Case>> {
     if cases.is_empty() {
         let (transport, format) = (Transport::Http, Format::Json);
         let name = "HTTP/JSON".to_owned();
-        cases.push(Case { name, transport, format, service: Vec::new() });
+        cases.push(Case { name, transport, format, topics: None, service: Vec::new() });
     }
     if let Some(missing) = names.iter().find(|name| cases.iter().all(|case| case.name != **name)) {
         let known: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
@@ -196,7 +198,7 @@ fn cases(resolved: &Resolved, names: &[String]) -> Result<Vec<Case>> {
 fn possible(resolved: &Resolved, cases: Vec<Case>, asked: &[String]) -> Result<Vec<Case>> {
     let mut possible = Vec::new();
     for case in cases {
-        match Messages::new(&resolved.scenario, &case).map(drop) {
+        match workload(&resolved.scenario, &case).map(drop) {
             Ok(()) => possible.push(case),
             Err(why) if asked.contains(&case.name) => return Err(Error::Caller(why)),
             Err(why) => eprintln!("left out: {why}"),
@@ -206,6 +208,20 @@ fn possible(resolved: &Resolved, cases: Vec<Case>, asked: &[String]) -> Result<V
         return Err(Error::Caller("no case of the scenario can be done".to_owned()));
     }
     Ok(possible)
+}
+
+/// What runs on the nodes in a case: publications, or the messaging service.
+///
+/// # Errors
+/// One line for a case that cannot be done.
+fn workload<'a>(
+    scenario: &'a Scenario,
+    case: &'a Case,
+) -> std::result::Result<Box<dyn Workload + 'a>, String> {
+    Ok(match case.topics {
+        Some(_) => Box::new(Publications::new(scenario, case)?),
+        None => Box::new(Messages::new(scenario, case)?),
+    })
 }
 
 /// All runs asked for: the first of each case, then the second.
@@ -307,9 +323,9 @@ impl Study<'_> {
 
     fn measure(&self, one: &Planned<'_>, jobs: usize) -> Result<()> {
         let scenario = &self.shared.resolved.scenario;
-        let workload = Messages::new(scenario, one.case).map_err(Error::Caller)?;
+        let workload = workload(scenario, one.case).map_err(Error::Caller)?;
         let name = format!("run-{}", one.number);
-        let turn = Turn { shared: self.shared, name, seed: one.seed, workload: &workload };
+        let turn = Turn { shared: self.shared, name, seed: one.seed, workload: &*workload };
         let mut run = turn.work()?;
         run.case.clone_from(&one.case.name);
         run.transport = one.case.transport.name().to_owned();

@@ -7,9 +7,10 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
+use services::realtime::consumer::MAX_SAMPLES;
 use services::realtime::entity::MAX_ENTITIES;
 use services::realtime::profile::Profile;
-use services::realtime::schedule::{MAX_DURATION, MAX_RATE_PER_S};
+use services::realtime::schedule::{MAX_DURATION, MAX_RATE_PER_S, Schedule};
 use toml::{Table, Value};
 
 use super::load::Load;
@@ -87,7 +88,7 @@ impl Plan {
         let is_few = |entities: &u32| (1..=MAX_ENTITIES).contains(&(*entities as usize));
         let entities = entities.filter(is_few);
         let entities = entities.ok_or_else(|| format!("'entities' is 1 to {MAX_ENTITIES}"))?;
-        Ok(Self {
+        let plan = Self {
             name: name(&table, "name")?,
             duration,
             quick,
@@ -96,7 +97,30 @@ impl Plan {
             profiles: profiles(&table)?,
             warm_up: warm_up(&table, duration)?,
             phases: phases(&table)?,
-        })
+        };
+        let most = plan.samples(duration.max(quick))?;
+        if most > MAX_SAMPLES as u64 {
+            return Err(format!(
+                "a phase has {most} entities, and {MAX_SAMPLES} can be kept: give a lower \
+                 'rate', fewer 'entities', or a shorter 'duration'"
+            ));
+        }
+        Ok(plan)
+    }
+
+    /// How many entities a phase has at most, with room for some that come in a burst.
+    fn samples(&self, duration: Duration) -> Read<u64> {
+        let messages = Schedule::new(self.rate_per_s, duration)?.count();
+        let entities = messages.saturating_mul(u64::from(self.entities));
+        Ok(entities.saturating_add(entities / 100).saturating_add(1000))
+    }
+
+    /// How many entities a consumer keeps the times of: all of a phase.
+    pub(super) fn kept(&self, is_quick: bool) -> usize {
+        let (duration, _) = self.times(is_quick, Profile::ALL[0]);
+        // Within the bound, or the plan was refused.
+        let samples = self.samples(duration).ok().and_then(|samples| usize::try_from(samples).ok());
+        samples.unwrap_or(MAX_SAMPLES).min(MAX_SAMPLES)
     }
 
     /// How long messages are sent, and what is left out of it for a profile.
@@ -245,6 +269,7 @@ mod tests {
     fn what_is_wrong_is_named() {
         for (from, to, word) in [
             ("rate = 20", "rate = 0", "'rate' is above 0"),
+            ("rate = 20", "rate = 1000", "4194304 can be kept"),
             ("rate = 20", "speed = 20", "no key 'speed'"),
             ("entities = 5", "entities = 17", "'entities' is 1 to 16"),
             ("[1, 2, 3, 4, 5]", "[1, 1]", "each once"),

@@ -73,6 +73,7 @@ pub struct Ended {
 pub fn run(plan: &Plan, order: &Order) -> Result<Ended> {
     let directory = &order.directory;
     fs::create_dir_all(directory).doing(|| format!("make {}", directory.display()))?;
+    clear(plan, directory)?;
     let interrupt = signals::catch()?;
     let scratch = Scratch::new().doing(|| "make a directory for temporary files".to_string())?;
     let mut ended = Ended { phases: plan.phases.len(), ..Ended::default() };
@@ -94,6 +95,29 @@ pub fn run(plan: &Plan, order: &Order) -> Result<Ended> {
     }
     live.finish();
     Ok(ended)
+}
+
+/// Where a phase's run goes.
+fn path(directory: &Path, at: usize, phase: &Phase) -> PathBuf {
+    let name = phase.name.replace(' ', "-");
+    directory.join(format!("{}-{name}.json", at + 1))
+}
+
+/// Takes away what an earlier run of the study has left, so that no phase of that one stands beside
+/// those of this one. A directory with runs of something else is refused.
+fn clear(plan: &Plan, directory: &Path) -> Result<()> {
+    let own: Vec<PathBuf> =
+        plan.phases.iter().enumerate().map(|(at, phase)| path(directory, at, phase)).collect();
+    if let Some(other) = paths(directory)?.into_iter().find(|path| !own.contains(path)) {
+        return Err(Error::Caller(format!(
+            "{} is not of this study: give another directory, or take it away",
+            other.display()
+        )));
+    }
+    for path in own.iter().filter(|path| path.exists()) {
+        fs::remove_file(path).doing(|| format!("remove {}", path.display()))?;
+    }
+    Ok(())
 }
 
 struct Study<'a> {
@@ -176,6 +200,8 @@ impl Study<'_> {
                 text("--json"),
                 text("--samples"),
                 samples.display().to_string(),
+                text("--keep"),
+                self.plan.kept(self.order.is_quick).to_string(),
             ];
             let mut consumer = Program::start(program, &arguments)?;
             let address = consumer.address()?;
@@ -265,8 +291,7 @@ impl Study<'_> {
     }
 
     fn path(&self) -> PathBuf {
-        let name = self.phase.name.replace(' ', "-");
-        self.order.directory.join(format!("{}-{name}.json", self.at + 1))
+        path(&self.order.directory, self.at, self.phase)
     }
 }
 
@@ -379,6 +404,19 @@ fn keep(path: &Path, run: &RealtimeRun) -> Result<()> {
 /// # Errors
 /// [`Error::Caller`] for a file that is no run, [`Error::System`] when it cannot be read.
 pub fn load(directory: &Path) -> Result<Vec<RealtimeRun>> {
+    let read = |path: &PathBuf| {
+        let doing = || format!("read {}", path.display());
+        let mut text = Vec::new();
+        File::open(path).doing(doing)?.take(MAX_RUN_BYTES).read_to_end(&mut text).doing(doing)?;
+        serde_json::from_slice(&text).map_err(|error| {
+            Error::Caller(format!("{} is no run of real time: {error}", path.display()))
+        })
+    };
+    paths(directory)?.iter().map(read).collect()
+}
+
+/// The files of runs in a directory, by name.
+fn paths(directory: &Path) -> Result<Vec<PathBuf>> {
     let doing = || format!("read {}", directory.display());
     let mut paths = Vec::new();
     for entry in fs::read_dir(directory).doing(doing)?.take(MAX_FILES) {
@@ -388,15 +426,7 @@ pub fn load(directory: &Path) -> Result<Vec<RealtimeRun>> {
         }
     }
     paths.sort();
-    let read = |path: &PathBuf| {
-        let doing = || format!("read {}", path.display());
-        let mut text = Vec::new();
-        File::open(path).doing(doing)?.take(MAX_RUN_BYTES).read_to_end(&mut text).doing(doing)?;
-        serde_json::from_slice(&text).map_err(|error| {
-            Error::Caller(format!("{} is no run of real time: {error}", path.display()))
-        })
-    };
-    paths.iter().map(read).collect()
+    Ok(paths)
 }
 
 #[cfg(test)]
@@ -426,6 +456,21 @@ mod tests {
         assert_eq!(counts, [2, 0, 1]);
         assert_eq!((seconds[0].internal_mean_us, seconds[0].whole_max_us), (10.0, 100.0));
         assert_eq!(seconds[1].whole_mean_us, 0.0);
+    }
+
+    #[test]
+    fn an_earlier_run_goes_and_another_studys_stays() {
+        let scratch = Scratch::new().unwrap();
+        let plan =
+            Plan::parse("name = 'a'\nduration = '60 s'\n[[phase]]\nname = 'in calm'").unwrap();
+        let old = scratch.path().join("1-in-calm.json");
+        fs::write(&old, "{}").unwrap();
+        clear(&plan, scratch.path()).unwrap();
+        assert!(!old.exists());
+        let other = scratch.path().join("1-in-storm.json");
+        fs::write(&other, "{}").unwrap();
+        let line = clear(&plan, scratch.path()).unwrap_err().to_string();
+        assert!(line.contains("1-in-storm.json") && other.exists(), "{line}");
     }
 
     #[test]

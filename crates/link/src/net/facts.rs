@@ -123,6 +123,13 @@ pub(super) fn facts(resolved: &Resolved) -> Vec<Fact> {
     for case in &resolved.scenario.cases {
         let value = format!("{} {}", case.transport.name(), case.format.name());
         say(format!("case {}", case.name), value);
+        if let Some(topics) = &case.topics {
+            let broker = topics.broker.and_then(|id| resolved.scenario.node(id));
+            let broker = broker.map_or("no broker".to_owned(), |node| {
+                format!("{} on {}", topics.server.name(), node.name)
+            });
+            say(format!("case {} topics", case.name), format!("{broker}, QoS {}", topics.qos));
+        }
         for (key, time) in &case.service {
             say(format!("case {} service {key}", case.name), format_duration(*time));
         }

@@ -153,6 +153,8 @@ pub struct Case {
     pub transport: Transport,
     /// Written how.
     pub format: Format,
+    /// Where and how messages are published, where the transport is of a broker or of none.
+    pub topics: Option<Topics>,
     /// Times of the nodes' services that are other than [`Scenario::service`] in this case.
     pub service: Vec<(String, Duration)>,
 }
@@ -163,6 +165,40 @@ impl Case {
     pub fn file_name(&self) -> String {
         let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
         self.name.to_lowercase().chars().map(plain).collect()
+    }
+}
+
+/// How messages are published, rather than sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Topics {
+    /// The node with the broker; none where there is no broker.
+    pub broker: Option<NodeId>,
+    /// Which one it is.
+    pub server: BrokerServer,
+    /// Quality of service, 0 to 2.
+    pub qos: u8,
+}
+
+/// A broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BrokerServer {
+    /// That of longwire.
+    Longwire,
+    /// Mosquitto, of MQTT.
+    Mosquitto,
+}
+
+impl BrokerServer {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Longwire, Self::Mosquitto];
+
+    /// Its name in files and results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Longwire => "longwire",
+            Self::Mosquitto => "mosquitto",
+        }
     }
 }
 
@@ -185,6 +221,14 @@ pub enum Transport {
     CoapTcp,
     /// CoAP over UDP, to groups by multicast.
     CoapMulticast,
+    /// MQTT, published to a broker.
+    Mqtt,
+    /// MQTT-SN over UDP, published to a broker that is its gateway, too.
+    MqttSn,
+    /// WS-Notification over HTTP, published to a broker.
+    Wsn,
+    /// MQTT/UDP, published to whoever listens.
+    MqttUdp,
 }
 
 /// How messages are written.
@@ -202,7 +246,7 @@ pub enum Format {
 
 impl Transport {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 12] = [
         Self::Http,
         Self::PairTcp,
         Self::PairBurst,
@@ -211,6 +255,10 @@ impl Transport {
         Self::CoapOscore,
         Self::CoapTcp,
         Self::CoapMulticast,
+        Self::Mqtt,
+        Self::MqttSn,
+        Self::Wsn,
+        Self::MqttUdp,
     ];
 
     /// Its name in files and results.
@@ -225,7 +273,23 @@ impl Transport {
             Self::CoapOscore => "coap-oscore",
             Self::CoapTcp => "coap-tcp",
             Self::CoapMulticast => "coap-multicast",
+            Self::Mqtt => "mqtt",
+            Self::MqttSn => "mqtt-sn",
+            Self::Wsn => "wsn",
+            Self::MqttUdp => "mqtt-udp",
         }
+    }
+
+    /// Whether messages are published to a broker.
+    #[must_use]
+    pub fn has_broker(self) -> bool {
+        matches!(self, Self::Mqtt | Self::MqttSn | Self::Wsn)
+    }
+
+    /// Whether messages are published, to a broker or to whoever listens.
+    #[must_use]
+    pub fn is_published(self) -> bool {
+        self.has_broker() || self == Self::MqttUdp
     }
 }
 

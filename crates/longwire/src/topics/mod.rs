@@ -88,23 +88,23 @@ fn version(text: &str) -> Result<Version, String> {
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
 
 /// What a command adds to a peer.
-struct Use<'a> {
-    direction: Direction,
+pub(crate) struct Use<'a> {
+    pub(crate) direction: Direction,
     /// What was given besides the options of the peer.
-    given: Vec<Ability>,
+    pub(crate) given: Vec<Ability>,
     /// The quality of service, if it was given.
-    qos: Option<i8>,
-    exchange: Option<&'a String>,
+    pub(crate) qos: Option<i8>,
+    pub(crate) exchange: Option<&'a String>,
     /// For how long a connection is made again unless that is told.
-    retry: Duration,
+    pub(crate) retry: Duration,
 }
 
 /// A broker, what is done with it, and the quality of service.
-type Asked = (Target, Settings, i8);
+pub(crate) type Asked = (Target, Settings, i8);
 
 impl Peer {
     /// The broker, and what is done with it. What its protocol cannot say is refused.
-    fn read(&self, asked: Use<'_>) -> Result<Asked, Error> {
+    pub(crate) fn read(&self, asked: Use<'_>) -> Result<Asked, Error> {
         let Use { direction, given, qos, exchange, retry } = asked;
         let identity = Identity {
             user: self.user.clone(),
@@ -166,12 +166,14 @@ impl Peer {
 }
 
 /// The abilities of those options that were given.
-fn given(options: &[(bool, Ability)]) -> Vec<Ability> {
+pub(crate) fn given(options: &[(bool, Ability)]) -> Vec<Ability> {
     options.iter().filter(|(is_given, _)| *is_given).map(|(_, ability)| *ability).collect()
 }
 
 /// Runs a client to its end.
-fn run<T>(client: impl Future<Output = Result<T, Error>>) -> anyhow::Result<Result<T, u8>> {
+pub(crate) fn run<T>(
+    client: impl Future<Output = Result<T, Error>>,
+) -> anyhow::Result<Result<T, u8>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -10,6 +10,7 @@ mod connection;
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -23,12 +24,16 @@ use crate::Error;
 use crate::client::Target;
 
 pub use clocks::Relation;
-use connection::{Came, Connection};
+use connection::{Came, Connection, RETRY_NS};
 
 /// Most connections of a producer.
 pub const MAX_CONNECTIONS: usize = 64;
 /// Most messages that wait for a connection; what is due beyond it is skipped, and counted.
 const MAX_WAITING: usize = 10_000;
+/// Most addresses of a name that are tried.
+const MAX_ADDRESSES: usize = 8;
+/// The times that an answer may have.
+const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
 /// Longest time between two looks at what takes too long.
 const LOOK: Duration = Duration::from_millis(200);
 /// Most times of answers that are kept.
@@ -104,19 +109,25 @@ impl Config {
         if !(1..=MAX_CONNECTIONS).contains(&self.connections) {
             return bad(format!("{} connections; choose 1 to {MAX_CONNECTIONS}", self.connections));
         }
+        if !TIMEOUTS.contains(&self.timeout) {
+            return bad(format!("an answer may take {:?}; choose 1 ms to 60 s", self.timeout));
+        }
         if self.urgency.is_some_and(|urgency| urgency > 7) {
             return bad("an urgency is 0 (urgent) to 7".to_owned());
         }
         Ok(())
     }
 
-    fn address(&self) -> Result<SocketAddr, Error> {
+    fn addresses(&self) -> Result<Vec<SocketAddr>, Error> {
         let (host, port) = (self.url.host(), self.url.port());
         let why = match (host, port).to_socket_addrs() {
-            Ok(mut addresses) => match addresses.next() {
-                Some(address) => return Ok(address),
-                None => "it has no address".to_owned(),
-            },
+            Ok(addresses) => {
+                let addresses: Vec<SocketAddr> = addresses.take(MAX_ADDRESSES).collect();
+                if !addresses.is_empty() {
+                    return Ok(addresses);
+                }
+                "it has no address".to_owned()
+            }
             Err(error) => error.to_string(),
         };
         Err(Error::Caller(format!("cannot resolve '{host}' ({why}); give an address")))
@@ -130,11 +141,12 @@ impl Config {
 /// the consumer cannot be reached at all.
 pub fn produce(config: &Config, progress: &Progress, stop: &AtomicBool) -> Result<Produced, Error> {
     config.check()?;
-    let address = config.address()?;
+    let addresses = config.addresses()?;
     if let Some(core) = config.core {
         rights::pin_this_thread(core)?;
     }
-    let clocks = clocks::compare(address, config.url.authority(), config.timeout)?;
+    let host = config.url.authority();
+    let (address, clocks) = clocks::compare(&addresses, host, config.timeout, stop)?;
     rights::sharpen_this_thread();
     let refused = config.priority.and_then(|priority| rights::raise_this_thread(priority).err());
     let mut sender = Sender::new(config, address, progress);
@@ -192,8 +204,13 @@ impl<'a> Sender<'a> {
         let mut over_ns = None;
         loop {
             let now_ns = clock::monotonic_ns();
-            let is_over = self.next >= count || stop.load(Ordering::Relaxed);
-            if !is_over {
+            let is_stopped = stop.load(Ordering::Relaxed);
+            let is_over = self.next >= count || is_stopped;
+            if is_stopped {
+                // Who ends it wants no more to be sent.
+                self.produced.skipped += self.waiting.len() as u64;
+                self.waiting.clear();
+            } else if !is_over {
                 self.queue_due(now_ns);
             }
             self.send_waiting();
@@ -276,7 +293,8 @@ impl<'a> Sender<'a> {
         for (polled, connection) in self.polled.iter_mut().zip(&self.connections) {
             *polled = connection.polled();
         }
-        let most_ns = nanoseconds(LOOK);
+        let is_whole = self.connections.iter().all(Connection::is_open);
+        let most_ns = if is_whole { nanoseconds(LOOK) } else { RETRY_NS };
         let due_ns = self.start_ns + self.config.schedule.due_ns(self.next);
         let wait_ns = if is_over { most_ns } else { due_ns.saturating_sub(now_ns).min(most_ns) };
         let time =
@@ -314,7 +332,7 @@ impl<'a> Sender<'a> {
                     self.answered(status, &text);
                 }
                 Came::End(why) => {
-                    connection.open(self.address, now_ns);
+                    connection.close();
                     if since_ns.is_some() {
                         self.lost(&why);
                     }
@@ -322,7 +340,7 @@ impl<'a> Sender<'a> {
                 Came::Nothing => {
                     let waited_ns = since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns));
                     if waited_ns > nanoseconds(self.config.timeout) {
-                        connection.open(self.address, now_ns);
+                        connection.close();
                         self.lost("no answer in time");
                     }
                 }

@@ -107,6 +107,13 @@ pub fn consumer_text(figures: &Value) -> String {
             class["refused_full"],
             class["refused_over_share"],
         );
+        if class["samples_dropped"].as_u64().is_some_and(|dropped| dropped > 0) {
+            let _ = writeln!(
+                out,
+                "  latencies are of the beginning alone: {} entities came beyond --keep",
+                class["samples_dropped"],
+            );
+        }
         for (name, key) in [("T2-T1", "t2_t1"), ("T1-T0", "t1_t0"), ("T2-T0", "t2_t0")] {
             let of = &class[key];
             if of.is_null() {

@@ -110,9 +110,10 @@ fn scenario(root: &Table<'_, '_>, read: ReadFile<'_>) -> Option<Scenario> {
         nodes,
         groups,
         messages: Vec::new(),
-        cases: script::cases(root),
+        cases: Vec::new(),
         service: script::service(root),
     };
+    scenario.cases = script::cases(root, &scenario);
     scenario.messages = script::messages(root, &scenario);
     Some(scenario)
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use link::net::{
-    Case, Format, MAX_CASES, MAX_MESSAGES, MAX_NODES, Scenario, ScriptedMessage, Transport,
+    BrokerServer, Case, Format, MAX_CASES, MAX_MESSAGES, MAX_NODES, Scenario, ScriptedMessage,
+    Topics, Transport,
 };
 
 use super::node::{NAME_RULE, is_name, unknown};
@@ -29,6 +30,9 @@ const KEYS: [&str; 11] = [
 /// Keys of the configuration of a node's service that a scenario may set.
 const SERVICE_KEYS: [&str; 5] =
     ["attempt_timeout", "resend", "retry_first", "retry_longest", "validity"];
+/// Keys of a case; those of one whose messages are published.
+const CASE_KEYS: [&str; 7] = ["name", "transport", "format", "service", "broker", "server", "qos"];
+const TOPIC_KEYS: [&str; 3] = ["broker", "server", "qos"];
 /// Longest name of a case, in bytes.
 const MAX_CASE_BYTES: usize = 60;
 
@@ -182,11 +186,11 @@ fn addressees(item: &Item<'_, '_>, scenario: &Scenario, from: Option<u16>) -> Ve
 }
 
 /// `[[case]]`: the ways in which the messages are sent.
-pub(super) fn cases(root: &Table<'_, '_>) -> Vec<Case> {
+pub(super) fn cases(root: &Table<'_, '_>, scenario: &Scenario) -> Vec<Case> {
     let transports = Transport::ALL.map(Transport::name);
     let formats = Format::ALL.map(Format::name);
     let mut cases: Vec<Case> = Vec::new();
-    for table in root.tables("case", MAX_CASES, &["name", "transport", "format", "service"]) {
+    for table in root.tables("case", MAX_CASES, &CASE_KEYS) {
         let name_item = table.need("name");
         let name = name_item.as_ref().and_then(|item| item.short(MAX_CASE_BYTES));
         if let Some(item) =
@@ -199,8 +203,8 @@ pub(super) fn cases(root: &Table<'_, '_>) -> Vec<Case> {
         let transport = Transport::ALL.into_iter().find(|one| Some(one.name()) == transport);
         let format = Format::ALL.into_iter().find(|one| Some(one.name()) == format);
         if let (Some(name), Some(transport), Some(format)) = (name, transport, format) {
-            let service = service(&table);
-            let case = Case { name, transport, format, service };
+            let (topics, service) = (topics(&table, scenario, transport), service(&table));
+            let case = Case { name, transport, format, topics, service };
             let same = cases.iter().find(|one| one.file_name() == case.file_name());
             if let (Some(same), Some(item)) = (same, table.get("name"))
                 && same.name != case.name
@@ -212,6 +216,48 @@ pub(super) fn cases(root: &Table<'_, '_>) -> Vec<Case> {
         }
     }
     cases
+}
+
+/// `broker`, `server` and `qos` of a case whose messages are published.
+fn topics(table: &Table<'_, '_>, scenario: &Scenario, transport: Transport) -> Option<Topics> {
+    if !transport.is_published() {
+        for (key, item) in TOPIC_KEYS.iter().filter_map(|key| Some((key, table.get(key)?))) {
+            item.refuse(
+                format!("'{key}' is not of {}", transport.name()),
+                "; leave it out, or give a transport that publishes: mqtt, mqtt-sn, wsn, mqtt-udp",
+            );
+        }
+        return None;
+    }
+    let broker = match (transport.has_broker(), table.get("broker")) {
+        (true, None) => {
+            let what = format!("'broker' is missing: {} needs one", transport.name());
+            table.refuse(what, "name the node that it is on");
+            None
+        }
+        (true, Some(item)) => sender(&item, scenario),
+        (false, Some(item)) => {
+            item.refuse(format!("{} has no broker", transport.name()), "; leave it out");
+            None
+        }
+        (false, None) => None,
+    };
+    let servers = BrokerServer::ALL.map(BrokerServer::name);
+    let server = table.get("server").and_then(|item| {
+        let name = item.word(&servers)?;
+        let server = BrokerServer::ALL.into_iter().find(|one| one.name() == name)?;
+        if server == BrokerServer::Mosquitto && transport != Transport::Mqtt {
+            item.refuse(format!("mosquitto does not speak {}", transport.name()), "; give mqtt");
+        }
+        Some(server)
+    });
+    let highest = match transport {
+        Transport::Mqtt | Transport::MqttSn => 2,
+        _ => 0,
+    };
+    let qos = table.get("qos").and_then(|item| item.whole(0..=highest)).unwrap_or(0);
+    let server = server.unwrap_or(BrokerServer::Longwire);
+    Some(Topics { broker, server, qos: u8::try_from(qos).unwrap_or(0) })
 }
 
 /// `service` of a scenario or of a case: times that the nodes' services are set to.

@@ -1,6 +1,6 @@
 //! The workload `message`: the messaging service on every node, and the scenario's script.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -9,10 +9,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use link::net::{Case, Scenario, ScriptedMessage, Transport};
 use record::calendar;
-use record::net::{NetCheck, NetMessage};
+use record::net::NetCheck;
 use serde_json::{Value, json};
 
 use super::bridges::{Bridges, Reach};
+use super::script::{self, Arrival};
 use super::{Begun, Ground, Outcome, Program, Workload};
 use crate::experiment::processes::READY;
 use crate::net::http::ask;
@@ -112,7 +113,7 @@ impl<'a> Messages<'a> {
     /// A message as a client gives it.
     fn draft(&self, number: usize, message: &ScriptedMessage) -> Value {
         let mut draft = json!({
-            "id": id(number),
+            "id": script::id(number),
             "addressees": message.to,
             "precedence": message.precedence,
             "kind": message.kind,
@@ -129,11 +130,6 @@ impl<'a> Messages<'a> {
 
 fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
-}
-
-/// The id of a message of the script.
-fn id(number: usize) -> String {
-    format!("m{:05}", number + 1)
 }
 
 impl Workload for Messages<'_> {
@@ -212,37 +208,21 @@ impl Workload for Messages<'_> {
                 }
             }
         }
-        // What comes after the scenario's end, while hosts are asked one by one, has not come.
-        let end = begun.unix + self.scenario.duration;
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        let refused: BTreeMap<usize, &str> =
-            failed.iter().map(|(number, why)| (*number, why.as_str())).collect();
-        let mut messages = Vec::new();
-        for (number, message) in self.scenario.messages.iter().enumerate() {
-            let sent = given.get(number).copied().flatten();
-            for (to, way) in ground.movement.ways.get(number).into_iter().flatten() {
-                let key = (id(number), usize::from(*to).saturating_sub(1));
-                let came = arrived.get(&key).map_or(&[][..], Vec::as_slice);
-                let first = came.iter().min().filter(|at| **at <= end);
-                let is_refused = refused.contains_key(&number) || sent.is_none();
-                messages.push(NetMessage {
-                    number: u32::try_from(number + 1).unwrap_or(u32::MAX),
-                    from: self.name(message.from),
-                    to: self.name(*to),
-                    precedence: message.precedence.clone(),
-                    text_bytes: u32::try_from(message.text.len()).unwrap_or(u32::MAX),
-                    sent_s: sent.map_or(message.at.as_secs_f64(), |at| begun.seconds_to(at)),
-                    delivered_s: first.map(|at| begun.seconds_to(*at)),
-                    lost: first
-                        .is_none()
-                        .then(|| lost(stages.get(&key).map(String::as_str), is_refused)),
-                    copies: u32::try_from(came.len()).unwrap_or(u32::MAX),
-                    crossed: way.crossed.clone(),
-                    hops: way.hops,
-                });
+        let refused: BTreeSet<usize> = failed.iter().map(|(number, _)| *number).collect();
+        let arrival = |number: usize, host: usize| {
+            let message = self.scenario.messages.get(number);
+            let (sent, key) = (given.get(number).copied().flatten(), (script::id(number), host));
+            let is_refused = refused.contains(&number) || sent.is_none();
+            Arrival {
+                sent,
+                bytes: message.map_or(0, |message| message.text.len()),
+                came: arrived.get(&key).map_or(&[][..], Vec::as_slice),
+                lost: lost(stages.get(&key).map(String::as_str), is_refused),
             }
-        }
-        let mut checks = checks(&messages, failed);
+        };
+        let messages = script::outcomes(self.scenario, ground.movement, begun, arrival);
+        let mut checks = script::checks(&messages, failed);
         if let Some((connected, all)) =
             *self.connected.lock().unwrap_or_else(PoisonError::into_inner)
         {
@@ -257,48 +237,14 @@ impl Workload for Messages<'_> {
     }
 }
 
-impl Messages<'_> {
-    fn name(&self, node: u16) -> String {
-        self.scenario.node(node).map_or_else(String::new, |node| node.name.clone())
-    }
-}
-
-/// What must be true of every run.
-fn checks(messages: &[NetMessage], failed: &[(usize, String)]) -> Vec<NetCheck> {
-    let doubled = messages.iter().filter(|message| message.copies > 1).count();
-    let early = messages.iter().filter(|message| {
-        // The service's times have milliseconds.
-        message.delivered_s.is_some_and(|at| at < message.sent_s - 0.001)
-    });
-    let early = early.count();
-    let check = |name: &str, count: usize, found: String| NetCheck {
-        name: name.to_owned(),
-        holds: count == 0,
-        found,
-    };
-    let first = failed
-        .first()
-        .map_or(String::new(), |(number, why)| format!("; message {}: {why}", number + 1));
-    vec![
-        check("each message came once at most", doubled, format!("{doubled} came more often")),
-        check("none came before it was sent", early, format!("{early} did")),
-        check(
-            "each was taken by its sender's service",
-            failed.len(),
-            format!("{} were not{first}", failed.len()),
-        ),
-    ]
-}
-
 /// Why a message did not come.
-fn lost(stage: Option<&str>, is_refused: bool) -> String {
+fn lost(stage: Option<&str>, is_refused: bool) -> &'static str {
     match stage {
         _ if is_refused => "refused",
         Some("expired") => "expired",
         Some("failed") => "failed",
         _ => "late",
     }
-    .to_owned()
 }
 
 /// All of a node's inbox or outbox.
@@ -350,19 +296,5 @@ mod tests {
         assert_eq!(lost(Some("failed"), false), "failed");
         assert_eq!(lost(Some("waiting"), false), "late");
         assert_eq!(lost(None, true), "refused");
-    }
-
-    #[test]
-    fn a_message_that_comes_twice_or_too_early_is_seen() {
-        let message = |copies, delivered_s| NetMessage {
-            copies,
-            sent_s: 1.0,
-            delivered_s,
-            ..NetMessage::default()
-        };
-        let good = checks(&[message(1, Some(0.9995)), message(0, None)], &[]);
-        assert!(good.iter().all(|check| check.holds), "{good:?}");
-        let bad = checks(&[message(2, Some(0.5))], &[(0, "status 422".to_owned())]);
-        assert!(bad.iter().all(|check| !check.holds), "{bad:?}");
     }
 }

@@ -3,6 +3,8 @@
 mod bridges;
 pub(super) mod command;
 pub(super) mod message;
+mod script;
+pub(super) mod topics;
 
 use std::path::Path;
 use std::process::Command;

@@ -21,6 +21,9 @@ pub use paper::{PAPER, PaperCase, PaperTimes};
 pub use sections::study_page;
 pub use text::study_text;
 
+/// Transports that publish.
+const PUBLISHED: [&str; 4] = ["mqtt", "mqtt-sn", "mqtt-udp", "wsn"];
+
 /// A mean over runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
@@ -41,6 +44,8 @@ pub struct Outcome {
     pub min_s: Option<Figure>,
     /// The median of a run.
     pub median_s: Option<Figure>,
+    /// The 95th percentile of a run, of those that were delivered.
+    pub p95_s: Option<Figure>,
     /// The greatest of a run.
     pub max_s: Option<Figure>,
     /// Messages that a receiver had more than once, in all runs: each is an error.
@@ -90,6 +95,9 @@ pub struct CaseResult {
     pub crossing: Outcome,
     /// By pair of groups and channels.
     pub stretches: Vec<Stretch>,
+    /// Bits in the air in each second of a run, over all channels: what was sent again and the
+    /// channels' own headers counted. None where nothing was, or the run took no time.
+    pub load_bps: Option<Figure>,
     /// By channel and protocol.
     pub airtime: Vec<Airtime>,
     /// By channel and node, in seconds of airtime, the greatest first.
@@ -140,6 +148,9 @@ impl Study {
             let place = PAPER.iter().position(|case| case.name == run.case).unwrap_or(PAPER.len());
             cases.entry((place, &run.case)).or_default().push(run);
         }
+        // Where everything is published, messages that are sent are of no interest.
+        let is_published = |run: &&NetRun| PUBLISHED.contains(&run.transport.as_str());
+        let sizes = if ours.iter().all(is_published) { Vec::new() } else { sizes };
         let cases: Vec<CaseResult> =
             cases.into_iter().map(|((_, name), runs)| case(name, &runs)).collect();
         let remarks = remarks(&ours, &cases);
@@ -166,6 +177,7 @@ fn case(name: &str, runs: &[&NetRun]) -> CaseResult {
         all: outcome(&format!("{name} all"), &all),
         crossing: outcome(&format!("{name} crossing"), &crossing),
         stretches: stretches(name, runs),
+        load_bps: load(name, runs),
         airtime: airtime(name, runs),
         nodes: nodes(runs),
         paper: PAPER.iter().find(|case| case.name == name),
@@ -196,6 +208,7 @@ fn figure(name: &str, values: &[f64]) -> Option<Figure> {
 fn outcome(name: &str, runs: &[Vec<&NetMessage>]) -> Outcome {
     let sent: usize = runs.iter().map(Vec::len).sum();
     let (mut lost, mut min, mut middle, mut max) = (vec![], vec![], vec![], vec![]);
+    let mut high = vec![];
     let mut outcome =
         Outcome { sent: sent as f64 / runs.len().max(1) as f64, ..Default::default() };
     for messages in runs.iter().filter(|messages| !messages.is_empty()) {
@@ -205,6 +218,7 @@ fn outcome(name: &str, runs: &[Vec<&NetMessage>]) -> Outcome {
         middle.extend(median(&mut times));
         // The median sorts.
         min.extend(times.first());
+        high.extend(percentile_95(&times));
         max.extend(times.last());
         for message in messages {
             outcome.repeated += u64::from(message.copies > 1);
@@ -217,8 +231,23 @@ fn outcome(name: &str, runs: &[Vec<&NetMessage>]) -> Outcome {
     outcome.lost = figure(&format!("{name} lost"), &lost);
     outcome.min_s = figure(&format!("{name} min"), &min);
     outcome.median_s = figure(&format!("{name} median"), &middle);
+    outcome.p95_s = figure(&format!("{name} p95"), &high);
     outcome.max_s = figure(&format!("{name} max"), &max);
     outcome
+}
+
+/// The 95th percentile of sorted times by nearest rank: of twenty, the nineteenth.
+fn percentile_95(sorted: &[f64]) -> Option<f64> {
+    let rank = (sorted.len() * 95).div_ceil(100);
+    sorted.get(rank.checked_sub(1)?).copied()
+}
+
+/// Bits in the air a second.
+fn load(name: &str, runs: &[&NetRun]) -> Option<Figure> {
+    let loads = runs.iter().filter(|run| run.elapsed_s > 0.0 && !run.airtime.is_empty());
+    let bytes = |run: &NetRun| run.airtime.iter().map(|sum| sum.bytes).sum::<u64>();
+    let loads: Vec<f64> = loads.map(|run| 8.0 * bytes(run) as f64 / run.elapsed_s).collect();
+    figure(&format!("{name} load"), &loads)
 }
 
 fn stretches(name: &str, runs: &[&NetRun]) -> Vec<Stretch> {

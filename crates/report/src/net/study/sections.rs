@@ -1,6 +1,7 @@
 //! A study as one HTML file that needs nothing else.
 
 use super::paper::PaperTimes;
+use super::text::kbps;
 use super::{CaseResult, Figure, Outcome, Study};
 use crate::format::{count, per_cent, seconds};
 use crate::net::page::{document, table};
@@ -36,11 +37,15 @@ pub fn study_page(study: &Study) -> String {
     body += &outcomes(study, "Table II: all messages", &|case| {
         (&case.all, case.paper.map(|paper| &paper.all))
     });
-    body += &outcomes(study, "Table III: messages between groups", &|case| {
-        (&case.crossing, case.paper.map(|paper| &paper.crossing))
-    });
+    // Of one group nothing crosses.
+    if study.cases.iter().any(|case| case.crossing.sent > 0.0) {
+        body += &outcomes(study, "Table III: messages between groups", &|case| {
+            (&case.crossing, case.paper.map(|paper| &paper.crossing))
+        });
+    }
     body += &format!("<figure>{}</figure>\n", times(study));
     body += &stretches(study);
+    body += &loads(study);
     body += &airtime(study);
     body += &nodes(study);
     document(&study.scenario, &body)
@@ -193,6 +198,15 @@ fn stretches(study: &Study) -> String {
     });
     let heads = ["Case", "Groups", "Channels", "Sent", "Lost", "Min s", "Median s", "Max s"];
     table("By groups and channels", &heads, rows.collect())
+}
+
+fn loads(study: &Study) -> String {
+    let row = |case: &CaseResult| {
+        let load = case.load_bps.map_or(String::new(), |load| kbps(&load));
+        vec![case.name.clone(), load, time(&case.all.p95_s)]
+    };
+    let heads = ["Case", "kbit/s in the air", "95th percentile s"];
+    table("Load, all channels and headers", &heads, study.cases.iter().map(row).collect())
 }
 
 fn airtime(study: &Study) -> String {

@@ -166,3 +166,21 @@ fn no_runs_make_an_empty_study() {
     assert!(study.cases.is_empty() && study_page(&study).contains("0 runs"));
     assert!(study_text(&study).contains("0 runs"));
 }
+
+#[test]
+fn the_load_is_all_bits_in_the_air_by_the_time_of_the_run() {
+    let mut one = run("MQTT", 1, &[Some(1.0)], &[]);
+    one.elapsed_s = 2.0;
+    let study = of(&[one]);
+    // 500 bytes in two seconds.
+    assert_eq!(study.cases[0].load_bps.unwrap().mean, 2000.0);
+    let text = study_text(&study);
+    assert!(text.contains("2.0") && !text.contains("Table III"), "{text}");
+}
+
+#[test]
+fn the_95th_percentile_is_by_nearest_rank() {
+    let times: Vec<f64> = (1..=20).map(f64::from).collect();
+    assert_eq!(percentile_95(&times), Some(19.0));
+    assert_eq!((percentile_95(&times[..1]), percentile_95(&[])), (Some(1.0), None));
+}

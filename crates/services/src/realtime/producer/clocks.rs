@@ -1,8 +1,9 @@
 //! The consumer's clock as the producer sees it.
 
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use proto::http1::{ResponseHead, end_of_head};
 use serde_json::Value;
@@ -56,21 +57,23 @@ impl Relation {
     }
 }
 
-/// Asks a consumer for its clock.
+/// Asks a consumer for its clock, at the first of its addresses that answers: that address, and
+/// what is known of the clock. All of it takes `timeout` at most, and ends when `stop` is set.
 pub(super) fn compare(
-    address: SocketAddr,
+    addresses: &[SocketAddr],
     host: &str,
     timeout: Duration,
-) -> Result<Relation, Error> {
-    let unreachable = |why: std::io::Error| {
-        Error::Peer(format!("cannot reach {address} ({why}); is the consumer running?"))
-    };
-    let stream = TcpStream::connect_timeout(&address, timeout).map_err(unreachable)?;
-    let set = stream.set_nodelay(true).and_then(|()| stream.set_read_timeout(Some(timeout)));
-    set.map_err(unreachable)?;
+    stop: &AtomicBool,
+) -> Result<(SocketAddr, Relation), Error> {
+    let deadline = Instant::now() + timeout;
+    let (address, stream) = connect(addresses, deadline)?;
     let mut best: Option<(u64, i64, bool)> = None;
     for _ in 0..ASKED {
-        let Some((before_ns, their_ns, boot, after_ns)) = ask(&stream, host) else { break };
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let asked = ask(&stream, host, deadline);
+        let Some((before_ns, their_ns, boot, after_ns)) = asked else { break };
         let trip_ns = after_ns.saturating_sub(before_ns);
         let middle_ns = before_ns + trip_ns / 2;
         let offset_ns = i64::try_from(i128::from(their_ns) - i128::from(middle_ns)).unwrap_or(0);
@@ -79,13 +82,38 @@ pub(super) fn compare(
             best = Some((trip_ns, offset_ns, is_same));
         }
     }
-    Ok(match best {
+    let relation = match best {
         None => Relation::Unknown,
         Some((_, _, true)) => Relation::Same,
         Some((trip_ns, offset_ns, false)) => {
             Relation::Ahead { offset_ns, error_ns: trip_ns.div_ceil(2) }
         }
-    })
+    };
+    Ok((address, relation))
+}
+
+/// Connects to the first of the addresses that can be reached: a name may have one of IPv6 where
+/// the consumer listens at IPv4 alone.
+fn connect(addresses: &[SocketAddr], deadline: Instant) -> Result<(SocketAddr, TcpStream), Error> {
+    let mut whys = Vec::new();
+    for (at, address) in addresses.iter().enumerate() {
+        let others = u32::try_from(addresses.len() - at).unwrap_or(u32::MAX);
+        // What is left is for all that are left: one that is silent does not take it all.
+        let stream = match left(deadline).map(|left| left / others) {
+            Some(part) if !part.is_zero() => TcpStream::connect_timeout(address, part),
+            _ => Err(io::ErrorKind::TimedOut.into()),
+        };
+        match stream.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
+            Ok(stream) => return Ok((*address, stream)),
+            Err(why) => whys.push(format!("{address} ({why})")),
+        }
+    }
+    Err(Error::Peer(format!("cannot reach {}; is the consumer running?", whys.join(", "))))
+}
+
+/// The time until then, if there is any.
+fn left(deadline: Instant) -> Option<Duration> {
+    deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
 }
 
 fn own_boot() -> String {
@@ -94,13 +122,15 @@ fn own_boot() -> String {
 }
 
 /// One question: when it was asked, what was told, of which boot, and when the answer came.
-fn ask(mut stream: &TcpStream, host: &str) -> Option<(u64, u64, String, u64)> {
+fn ask(mut stream: &TcpStream, host: &str, deadline: Instant) -> Option<(u64, u64, String, u64)> {
+    stream.set_write_timeout(Some(left(deadline)?)).ok()?;
     let request = format!("GET /clock HTTP/1.1\r\nHost: {host}\r\n\r\n");
     let before_ns = clock::monotonic_ns();
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = Vec::new();
     let (status, length, end) = loop {
         let mut piece = [0; 1024];
+        stream.set_read_timeout(Some(left(deadline)?)).ok()?;
         let count = stream.read(&mut piece).ok().filter(|count| *count > 0)?;
         answer.extend_from_slice(piece.get(..count)?);
         if answer.len() > MAX_ANSWER_BYTES {
@@ -136,5 +166,39 @@ mod tests {
         assert_eq!(ahead(3).of_consumer(5), Some(8));
         assert_eq!(Relation::Unknown.of_consumer(5), None);
         assert!(ahead(2_000_000).text().contains("2000 us ahead"));
+    }
+
+    #[test]
+    fn the_first_address_that_answers_is_taken() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let open = listener.local_addr().unwrap();
+        let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let closed = gone.local_addr().unwrap();
+        drop(gone);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let (address, _) = connect(&[closed, open], deadline).unwrap();
+        assert_eq!(address, open);
+        let line = connect(&[closed], deadline).unwrap_err().to_string();
+        assert!(line.contains(&closed.to_string()), "{line}");
+    }
+
+    #[test]
+    fn a_consumer_that_answers_byte_by_byte_has_the_time_of_one_answer() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let slow = std::thread::spawn(move || {
+            let (mut peer, _) = listener.accept().unwrap();
+            // Until nobody reads any more: there is always one more byte, and never an end.
+            while peer.write_all(b"H").is_ok() {
+                // sleep: that bytes come slowly is what is tested.
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let (began, timeout) = (Instant::now(), Duration::from_millis(200));
+        let stop = AtomicBool::new(false);
+        let (_, relation) = compare(&[address], "here", timeout, &stop).unwrap();
+        assert_eq!(relation, Relation::Unknown);
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        slow.join().unwrap();
     }
 }

@@ -11,7 +11,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
 /// Shortest time between two tries to connect.
-const RETRY_NS: u64 = 100_000_000;
+pub(super) const RETRY_NS: u64 = 100_000_000;
 
 /// What a connection brought.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub(super) enum Came {
 #[derive(Debug, Default)]
 pub(super) struct Connection {
     stream: Option<TcpStream>,
+    /// The other end has answered.
+    is_connected: bool,
     out: Vec<u8>,
     sent: usize,
     answer: Vec<u8>,
@@ -41,11 +43,10 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Begins to connect anew.
+    /// Begins to connect.
     pub(super) fn open(&mut self, address: SocketAddr, now_ns: u64) {
-        self.out.clear();
-        self.answer.clear();
-        (self.sent, self.since_ns, self.tried_ns) = (0, None, now_ns);
+        self.close();
+        self.tried_ns = now_ns;
         self.stream = connect(address).ok();
     }
 
@@ -56,9 +57,21 @@ impl Connection {
         }
     }
 
-    /// Whether a request may begin.
+    /// Ends the connection, and what was under way on it.
+    pub(super) fn close(&mut self) {
+        self.out.clear();
+        self.answer.clear();
+        (self.stream, self.is_connected, self.sent, self.since_ns) = (None, false, 0, None);
+    }
+
+    /// Whether there is a connection, or one that is being made.
+    pub(super) fn is_open(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// Whether a request may begin: one is not lost with a connection that never comes about.
     pub(super) fn is_free(&self) -> bool {
-        self.stream.is_some() && self.since_ns.is_none()
+        self.is_connected && self.since_ns.is_none()
     }
 
     /// Since when it waits for an answer.
@@ -80,7 +93,7 @@ impl Connection {
     /// What poll(2) is to look for.
     pub(super) fn polled(&self) -> libc::pollfd {
         let fd = self.stream.as_ref().map_or(-1, |stream| stream.as_raw_fd());
-        let has_more = self.sent < self.out.len();
+        let has_more = self.sent < self.out.len() || !self.is_connected;
         let events = if has_more { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
         libc::pollfd { fd, events, revents: 0 }
     }
@@ -98,9 +111,25 @@ impl Connection {
         Ok(())
     }
 
+    /// Finds out whether the other end has answered.
+    fn connected(&mut self) -> io::Result<()> {
+        let Some(stream) = self.stream.as_ref().filter(|_| !self.is_connected) else {
+            return Ok(());
+        };
+        if let Some(error) = stream.take_error()? {
+            return Err(error);
+        }
+        match stream.peer_addr() {
+            Ok(_) => self.is_connected = true,
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
     /// Sends and reads what there is.
     pub(super) fn go_on(&mut self) -> Came {
-        if let Err(error) = self.flush() {
+        if let Err(error) = self.connected().and_then(|()| self.flush()) {
             return Came::End(error.to_string());
         }
         let Some(stream) = &mut self.stream else { return Came::Nothing };
@@ -111,6 +140,9 @@ impl Connection {
                 Ok(count) => self.answer.extend_from_slice(piece.get(..count).unwrap_or_default()),
                 Err(error) if is_later(&error) => break,
                 Err(error) => return Came::End(error.to_string()),
+            }
+            if self.since_ns.is_none() {
+                return Came::End("an answer that nobody asked for".to_owned());
             }
             if self.answer.len() > MAX_ANSWER_BYTES {
                 return Came::End(format!("an answer over {MAX_ANSWER_BYTES} bytes"));
@@ -151,11 +183,12 @@ impl Connection {
             }
             let content = rest.get(..scan.used).unwrap_or_default();
             let text = String::from_utf8_lossy(content).into_owned();
+            // What stands behind it would be taken for the answer to the next request.
+            if head.close || has_ended || rest.len() > scan.used {
+                self.close();
+            }
             self.answer.clear();
             self.since_ns = None;
-            if head.close || has_ended {
-                self.stream = None;
-            }
             return Came::Answer { status: head.status, text };
         }
     }
@@ -178,4 +211,68 @@ fn connect(address: SocketAddr) -> io::Result<TcpStream> {
         Err(error) => return Err(error),
     }
     Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Goes on until something came, which the other end has sent already.
+    fn come(connection: &mut Connection) -> Came {
+        loop {
+            let mut polled = connection.polled();
+            // SAFETY: one place, which lives behind the call.
+            let ready = unsafe { libc::poll(&raw mut polled, 1, 10_000) };
+            assert!(ready > 0, "nothing within 10 s");
+            match connection.go_on() {
+                Came::Nothing => {}
+                came => return came,
+            }
+        }
+    }
+
+    fn connected() -> (Connection, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut connection = Connection::default();
+        connection.open(listener.local_addr().unwrap(), 0);
+        let (peer, _) = listener.accept().unwrap();
+        assert_eq!(connection.go_on(), Came::Nothing);
+        assert!(connection.is_free());
+        (connection, peer)
+    }
+
+    #[test]
+    fn a_request_begins_only_where_the_other_end_has_answered() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        let mut connection = Connection::default();
+        connection.open(address, 0);
+        assert!(!connection.is_free());
+        if connection.is_open() {
+            assert!(matches!(come(&mut connection), Came::End(_)));
+            connection.close();
+        }
+        connection.reopen(address, RETRY_NS - 1);
+        assert!(!connection.is_open(), "it is tried too often");
+    }
+
+    #[test]
+    fn an_answer_to_nothing_ends_the_connection() {
+        let (mut connection, mut peer) = connected();
+        peer.write_all(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n").unwrap();
+        assert!(matches!(come(&mut connection), Came::End(why) if why.contains("nobody asked")));
+    }
+
+    #[test]
+    fn what_stands_behind_an_answer_is_not_the_next_ones() {
+        let (mut connection, mut peer) = connected();
+        connection.begin(1, |out| out.extend_from_slice(b"POST / HTTP/1.1\r\n\r\n"));
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+        peer.write_all(&[&answer[..], &answer[..]].concat()).unwrap();
+        assert_eq!(come(&mut connection), Came::Answer { status: 200, text: "ok".to_owned() });
+        assert!(!connection.is_open() && !connection.is_free());
+    }
 }
