@@ -114,7 +114,8 @@ pub(crate) fn publish_of_mesh(
     if let Err(refusal) = check_publish(core, None, &publication) {
         return Err(refused(core, publication, refusal));
     }
-    accept(core, now, publication)
+    // Of whom it is, and what the federation says of it, the member knows where it came in.
+    accept(core, now, None, publication)
 }
 
 fn accept(
