@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // Tests.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -99,6 +100,8 @@ impl Mesh {
 struct Client {
     stream: TcpStream,
     last_id: u16,
+    /// What came before what was waited for: publications may (MQTT 3.1.1 §3.8.4).
+    early: VecDeque<(u8, Vec<u8>)>,
 }
 
 impl Client {
@@ -114,7 +117,7 @@ impl Client {
             std::thread::sleep(Duration::from_millis(50));
         };
         stream.set_read_timeout(Some(MAX_WAIT)).unwrap();
-        let mut client = Self { stream, last_id: 0 };
+        let mut client = Self { stream, last_id: 0, early: VecDeque::new() };
         let flags = if is_clean { 2 } else { 0 };
         let mut body = b"\0\x04MQTT\x04".to_vec();
         body.extend([flags, 0, 0, 0, u8::try_from(name.len()).unwrap()]);
@@ -138,6 +141,17 @@ impl Client {
         (head[0], body)
     }
 
+    /// The next packet of a kind; others wait for whoever wants them.
+    fn await_kind(&mut self, wanted: u8) -> Vec<u8> {
+        loop {
+            let (kind, body) = self.receive();
+            if kind == wanted {
+                return body;
+            }
+            self.early.push_back((kind, body));
+        }
+    }
+
     fn id(&mut self) -> [u8; 2] {
         self.last_id += 1;
         self.last_id.to_be_bytes()
@@ -149,7 +163,7 @@ impl Client {
         body.extend(filter.as_bytes());
         body.push(2);
         self.send(0x82, &body);
-        assert_eq!(self.receive().0, 0x90);
+        self.await_kind(0x90);
     }
 
     /// Publishes at QoS 2, until that is over.
@@ -160,15 +174,16 @@ impl Client {
         body.extend(id);
         body.extend(payload.as_bytes());
         self.send(0x34 | u8::from(retain), &body);
-        assert_eq!(self.receive(), (0x50, id.to_vec()));
+        assert_eq!(self.await_kind(0x50), id);
         self.send(0x62, &id);
-        assert_eq!(self.receive(), (0x70, id.to_vec()));
+        assert_eq!(self.await_kind(0x70), id);
     }
 
     /// The next publication.
     fn next(&mut self) -> (String, String) {
         loop {
-            let (kind, body) = self.receive();
+            let early = self.early.pop_front();
+            let (kind, body) = early.unwrap_or_else(|| self.receive());
             match kind >> 4 {
                 3 => {
                     let len = usize::from(body[1]);

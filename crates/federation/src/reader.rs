@@ -138,6 +138,14 @@ impl<'t> Table<'t> {
         all.iter().filter_map(|item| item.table(keys)).collect()
     }
 
+    /// How many tables of a list there are, read or not.
+    pub(crate) fn count(&self, key: &str) -> usize {
+        match self.get(key).map(|item| item.value) {
+            Some(DeValue::Array(all)) => all.len(),
+            _ => 0,
+        }
+    }
+
     fn item(&self, value: &'t Spanned<DeValue<'t>>, field: String) -> Item<'t> {
         let line = self.reader.line(value.span().start);
         Item { reader: self.reader, value: value.get_ref(), line, field }
