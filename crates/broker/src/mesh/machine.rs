@@ -165,7 +165,8 @@ pub struct MemberStatus {
 pub(super) enum Claim {
     Own(u64),
     Log(Writer, u64),
-    Peer(usize, u64),
+    /// Of which of the members, which of its lives, and up to where.
+    Peer(usize, u64, u64),
 }
 
 /// See the module.
@@ -489,8 +490,10 @@ fn persisted(mesh: &mut Mesh, now: Duration) {
                 let known = mesh.claimed.entry(writer).or_default();
                 *known = seq.max(*known);
             }
-            Some((_, Claim::Peer(at, received))) => {
-                if let Some(peer) = mesh.peers.get_mut(at) {
+            Some((_, Claim::Peer(at, life, received))) => {
+                // Of a life that is over nothing is claimed in the next one.
+                let peer = mesh.peers.get_mut(at);
+                if let Some(peer) = peer.filter(|peer| peer.life == life) {
                     peer.claimed = peer.claimed.max(received);
                     acks.push(at);
                 }

@@ -32,6 +32,11 @@ impl Liar {
         net.stop(1, false);
         net.want(2, "#");
         net.run(SOON);
+        Self::join(net, (name, key), 5)
+    }
+
+    /// It connects in one of its lives.
+    fn join(mut net: Net, (name, key): (&str, &str), life: u64) -> Self {
         let (_, far) = net.ends(1, 0);
         let id = ConnectionId(far);
         net.input(0, Input::Connected(id));
@@ -47,7 +52,7 @@ impl Liar {
             listener_nonce: &theirs,
         };
         liar.channel.secure(toy_mac, key.as_bytes(), &greetings, true);
-        liar.say(&Frame::Welcome { life: 5, your_life: 1, received: 0, interest: 0 });
+        liar.say(&Frame::Welcome { life, your_life: 1, received: 0, interest: 0 });
         liar.say(&Frame::Status { held: Vec::new(), wants: Vec::new(), digest: 0 });
         liar
     }
@@ -190,6 +195,33 @@ fn what_is_repeated_changed_or_unknown_is_refused() {
     let mut liar = Liar::new();
     liar.net.input(0, Input::Received(liar.id, Bytes::from_static(&[255; 8])));
     liar.expect_refused("longer than max_message_bytes");
+}
+
+#[test]
+fn a_long_frame_is_not_waited_for_before_a_mac_was_right() {
+    let mut net = Net::new(3, 7);
+    net.stop(1, false);
+    net.run(SOON);
+    let (_, far) = net.ends(1, 0);
+    net.input(0, Input::Connected(ConnectionId(far)));
+    let hello = Frame::Hello { from: "n01".into(), to: "n00".into(), nonce: [9; 16] };
+    let bytes = Channel::default().wrap(toy_mac, &hello.encode(net.now));
+    net.input(0, Input::Received(ConnectionId(far), bytes.into()));
+    let head = Bytes::from_static(&[0, 0, 8, 0]);
+    net.input(0, Input::Received(ConnectionId(far), head));
+    let said = |why: &String| why.contains("longer than a greeting");
+    assert!(net.nodes[0].refused.iter().any(said), "{:?}", net.nodes[0].refused);
+}
+
+#[test]
+fn what_is_written_of_an_earlier_life_is_not_acknowledged_in_the_next() {
+    let mut liar = Liar::new();
+    liar.say(&entry(5000));
+    let mut liar = Liar::join(liar.net, ("n01", "0-1-0"), 6);
+    assert!(liar.is_linked());
+    liar.net.commit(0);
+    let peer = &liar.net.nodes[0].mesh.as_ref().unwrap().peers[0];
+    assert_eq!((peer.life, peer.received, peer.claimed), (6, 0, 0));
 }
 
 #[test]
