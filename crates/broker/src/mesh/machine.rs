@@ -399,19 +399,22 @@ pub(super) fn publish(mesh: &mut Mesh, now: Duration, publication: &Arc<Publicat
     if publication.topic.starts_with('$') {
         return;
     }
+    // The end of what is not there is none, and so leaves nothing to remember.
+    let is_there = || mesh.states.get(&publication.topic).is_some_and(|held| held.value.is_some());
+    let is_state = publication.retain && (!publication.payload.is_empty() || is_there());
     let mut wanting = mesh.remote.find(&publication.topic);
     wanting.retain(|peer| {
         let is_here = mesh.peers.get(*peer).is_some_and(|peer| peer.link.is_some());
         let is_lasting = publication.grade > Grade::AtMostOnce;
         // A state of grade 0 comes as a state.
-        is_lasting || is_here && !publication.retain
+        is_lasting || is_here && !is_state
     });
-    if wanting.is_empty() && !publication.retain {
+    if wanting.is_empty() && !is_state {
         return;
     }
     let (seq, mut stamp) = (mesh.next_seq(), 0);
     let dot = Dot { writer: mesh.me.clone(), seq };
-    if publication.retain {
+    if is_state {
         stamp = mesh.clock.next(now);
         let value = (!publication.payload.is_empty()).then(|| publication.clone());
         let held = Held { dot: dot.clone(), stamp, value };
@@ -465,12 +468,15 @@ pub(super) fn release(mesh: &mut Mesh, seq: u64) {
 /// A topic has a state, which counts.
 pub(super) fn put_state(mesh: &mut Mesh, topic: Arc<str>, held: Held) {
     let record = keeping::state(&topic, &held);
-    if let Some(forgotten) = mesh.states.put(topic, held) {
-        mesh.drop_record(keeping::state_key(&forgotten));
+    mesh.keep(record);
+    let forgotten = mesh.states.put(topic, held);
+    if !forgotten.is_empty() {
         let why = "too many ended topics are remembered: the oldest is no more".to_owned();
         mesh.outputs.push_back(Output::Refused(None, why));
     }
-    mesh.keep(record);
+    for topic in forgotten {
+        mesh.drop_record(keeping::state_key(&topic));
+    }
 }
 
 /// Records are written: what depends on them may be said and sent.

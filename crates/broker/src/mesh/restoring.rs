@@ -39,7 +39,9 @@ pub(super) fn restore(
             Some(Record::State { topic, dot, stamp, is_ended }) => {
                 let value = values.remove(&topic).filter(|_| !is_ended);
                 mesh.clock.hear(stamp);
-                mesh.states.put(topic, Held { dot, stamp, value });
+                for forgotten in mesh.states.put(topic, Held { dot, stamp, value }) {
+                    mesh.drop_record(keeping::state_key(&forgotten));
+                }
             }
             Some(Record::Log { dot }) => reach(mesh, &dot),
             Some(Record::Waiting { seq, stamp, members, publication }) => {

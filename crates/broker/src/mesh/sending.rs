@@ -202,9 +202,9 @@ pub(super) fn ask(mesh: &mut Mesh, now: Duration) {
 /// Says what has changed, and looks after what has its time.
 pub(super) fn tick(mesh: &mut Mesh, now: Duration) {
     for topic in mesh.states.expire(now) {
-        if let Some(held) = mesh.states.get(&topic) {
-            let record = keeping::state(&topic, held);
-            mesh.keep(record);
+        match mesh.states.get(&topic).map(|held| keeping::state(&topic, held)) {
+            Some(record) => mesh.keep(record),
+            None => mesh.drop_record(keeping::state_key(&topic)),
         }
     }
     for at in 0..mesh.peers.len() {

@@ -138,6 +138,35 @@ fn a_state_that_was_ended_does_not_come_back_and_is_forgotten() {
 }
 
 #[test]
+fn the_end_of_what_was_never_there_is_not_remembered() {
+    let mut net = net(2);
+    net.want(1, "never/#");
+    net.run(SOON);
+    net.publish(0, "never/there", "", (1, true));
+    net.run(SOON);
+    assert_eq!(net.payloads(1, "never/there"), [""], "it is a publication all the same");
+    for at in 0..2 {
+        assert_eq!(net.nodes[at].mesh.as_ref().unwrap().states(), (0, 0), "{at}");
+    }
+}
+
+#[test]
+fn ended_topics_take_no_more_than_their_bytes() {
+    let mut net = net(1);
+    for number in 0..300 {
+        let topic = format!("{number}/{}", "x".repeat(65_000));
+        net.publish(0, &topic, "x", (0, true));
+        net.publish(0, &topic, "", (0, true));
+    }
+    let ended = net.nodes[0].mesh.as_ref().unwrap().states().1;
+    assert!((250..260).contains(&ended), "{ended}");
+    net.commit(0);
+    net.stop(0, false);
+    net.start(0);
+    assert_eq!(net.nodes[0].mesh.as_ref().unwrap().states(), (0, ended), "as on the disk");
+}
+
+#[test]
 fn what_has_expired_ends_everywhere() {
     let mut net = net(2);
     let mut publication = Publication::new(Protocol::Mqtt, "s", "x");
