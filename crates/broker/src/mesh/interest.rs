@@ -15,6 +15,14 @@ use crate::publication::Grade;
 
 /// Filters that one member is told of; a member that has more wants everything.
 const MAX_FILTERS: usize = 10_000;
+/// Bytes of these, and of one of them, with the same consequence.
+const MAX_BYTES: usize = 1 << 20;
+const MAX_FILTER_BYTES: usize = 4 << 10;
+/// A member that wants everything for that says what it wants again under this share of the bounds,
+/// so that one filter that comes and goes does not change all.
+const AGAIN: (usize, usize) = (9, 10);
+/// Bytes of filters in one frame.
+const MAX_FRAME_BYTES: usize = 64 << 10;
 const EVERYTHING: &str = "#";
 const TOO_MANY: Wrong = "an interest of more than 10,000 filters";
 
@@ -22,6 +30,11 @@ const TOO_MANY: Wrong = "an interest of more than 10,000 filters";
 #[derive(Debug)]
 pub(super) struct Own {
     filters: BTreeSet<Arc<str>>,
+    /// What they take, and how many of them are too long to be said.
+    bytes: usize,
+    long: usize,
+    /// They are too many to be said.
+    is_many: bool,
     /// Of what is said to others.
     version: u64,
 }
@@ -30,12 +43,35 @@ impl Own {
     /// Nobody wants anything. The numbers begin where no earlier run of this member has, so that
     /// none of them says two things.
     pub(super) fn new(first: u64) -> Self {
-        Self { filters: BTreeSet::new(), version: (first >> 1).max(1) }
+        let version = (first >> 1).max(1);
+        Self { filters: BTreeSet::new(), bytes: 0, long: 0, is_many: false, version }
+    }
+
+    /// A filter is wanted, or no more; whether that is news.
+    fn set(&mut self, filter: &Arc<str>, is_wanted: bool) -> bool {
+        let has_changed = match is_wanted {
+            true => self.filters.insert(filter.clone()),
+            false => self.filters.remove(filter),
+        };
+        if !has_changed {
+            return false;
+        }
+        let long = usize::from(filter.len() > MAX_FILTER_BYTES);
+        (self.bytes, self.long) = match is_wanted {
+            true => (self.bytes + filter.len(), self.long + long),
+            false => (self.bytes.saturating_sub(filter.len()), self.long.saturating_sub(long)),
+        };
+        let (part, of) = if self.is_many { AGAIN } else { (1, 1) };
+        let is_over = |sum: usize, max: usize| sum > max / of * part;
+        self.is_many = self.long > 0
+            || is_over(self.filters.len(), MAX_FILTERS)
+            || is_over(self.bytes, MAX_BYTES);
+        true
     }
 
     /// What others are told.
     fn said(&self) -> BTreeSet<Arc<str>> {
-        if self.filters.len() > MAX_FILTERS {
+        if self.is_many {
             return BTreeSet::from([EVERYTHING.into()]);
         }
         self.filters.clone()
@@ -78,13 +114,9 @@ pub(super) fn changes(mesh: &mut Mesh, now: Duration, filter: Arc<str>, is_wante
     if filter.starts_with('$') {
         return;
     }
-    let was_many = mesh.own.filters.len() > MAX_FILTERS;
-    let has_changed = if is_wanted {
-        mesh.own.filters.insert(filter.clone())
-    } else {
-        mesh.own.filters.remove(&filter)
-    };
-    let is_many = mesh.own.filters.len() > MAX_FILTERS;
+    let was_many = mesh.own.is_many;
+    let has_changed = mesh.own.set(&filter, is_wanted);
+    let is_many = mesh.own.is_many;
     if !has_changed || was_many && is_many {
         return;
     }
@@ -115,13 +147,23 @@ pub(super) fn greet(mesh: &mut Mesh, now: Duration, id: ConnectionId, known: u64
 fn say_all(mesh: &mut Mesh, now: Duration, id: ConnectionId) {
     let all: Vec<Arc<str>> = mesh.own.said().into_iter().collect();
     let version = mesh.own.version;
-    let pieces: Vec<&[Arc<str>]> = match all.len() {
-        0 => vec![&[]],
-        _ => all.chunks(MAX_FRAME_FILTERS).collect(),
-    };
+    let mut pieces = vec![Vec::new()];
+    let mut bytes = 0;
+    for filter in all {
+        bytes += filter.len();
+        match pieces.last_mut() {
+            Some(piece) if piece.len() < MAX_FRAME_FILTERS && bytes <= MAX_FRAME_BYTES => {
+                piece.push(filter);
+            }
+            _ => {
+                bytes = filter.len();
+                pieces.push(vec![filter]);
+            }
+        }
+    }
     let last = pieces.len() - 1;
-    for (at, piece) in pieces.into_iter().enumerate() {
-        let (add, remove) = (piece.to_vec(), Vec::new());
+    for (at, add) in pieces.into_iter().enumerate() {
+        let remove = Vec::new();
         let frame = Frame::Interest { version, whole: at == 0, more: at < last, add, remove };
         sending::send(mesh, now, id, &frame);
     }

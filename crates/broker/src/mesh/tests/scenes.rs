@@ -215,9 +215,34 @@ fn more_filters_than_are_said_mean_everything() {
     assert_eq!(net.payloads(1, "b").len(), 1);
     net.unwant(1, "a/0");
     net.run(SOON);
-    assert_eq!(filters(&net), 10_000);
+    assert_eq!(filters(&net), 1, "one that comes and goes does not change all");
+    for number in 1..=1001 {
+        net.unwant(1, &format!("a/{number}"));
+    }
+    net.run(SOON);
+    assert_eq!(filters(&net), 8999);
     net.stop(1, false);
     net.start(1);
     net.run(Duration::from_secs(40));
-    assert_eq!(filters(&net), 10_000, "in pieces");
+    assert_eq!(filters(&net), 8999, "in pieces");
+}
+
+#[test]
+fn long_filters_do_not_part_members() {
+    let mut net = net(2);
+    for number in 0..400 {
+        net.want(1, &format!("{number}/{}", "x".repeat(4000)));
+    }
+    net.run(SOON);
+    let filters = |net: &Net| net.nodes[0].mesh.as_ref().unwrap().members()[0].filters;
+    assert_eq!(filters(&net), 1, "over 1 MiB");
+    for number in 200..400 {
+        net.unwant(1, &format!("{number}/{}", "x".repeat(4000)));
+    }
+    net.run(SOON);
+    assert_eq!(filters(&net), 200, "in pieces of 64 KiB");
+    net.want(1, &"y".repeat(5000));
+    net.run(SOON);
+    assert_eq!(filters(&net), 1, "one that is too long");
+    assert!(net.nodes[0].refused.is_empty(), "{:?}", net.nodes[0].refused);
 }
