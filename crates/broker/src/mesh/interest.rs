@@ -1,13 +1,13 @@
 //! What members want of each other: the filters of each one's clients, as a numbered whole of which
 //! only changes are sent while both are there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::keeping;
 use super::machine::Mesh;
-use super::sending;
+use super::sending::{self, MAX_UNSENT_BYTES};
 use super::wire::{Frame, MAX_FRAME_FILTERS, Wrong};
 use crate::ids::{ConnectionId, SessionId};
 use crate::index::{Index, Subscriber};
@@ -23,6 +23,8 @@ const MAX_FILTER_BYTES: usize = 4 << 10;
 const AGAIN: (usize, usize) = (9, 10);
 /// Bytes of filters in one frame.
 const MAX_FRAME_BYTES: usize = 64 << 10;
+/// Times a second that a member is told of changes; those of more wait and are told as their sum.
+const MAX_SAID: u32 = 16;
 const EVERYTHING: &str = "#";
 const TOO_MANY: Wrong = "an interest of more than 10,000 filters";
 
@@ -78,6 +80,36 @@ impl Own {
     }
 }
 
+/// What a member was not told yet over its connection.
+#[derive(Debug, Default)]
+pub(super) struct Unsaid {
+    /// Filters that it takes for the opposite.
+    // bound: what was said and what is to be said, each of which is bounded.
+    changed: BTreeMap<Arc<str>, bool>,
+    /// All is to be said.
+    is_all: bool,
+    /// How often something was said since the last tick.
+    said: u32,
+}
+
+impl Unsaid {
+    fn note(&mut self, filter: &Arc<str>, is_wanted: bool) {
+        // What goes back to what was said needs no word.
+        if self.changed.remove(filter).is_none() && !self.is_all {
+            self.changed.insert(filter.clone(), is_wanted);
+        }
+    }
+
+    fn is_nothing(&self) -> bool {
+        !self.is_all && self.changed.is_empty()
+    }
+
+    /// Another second has begun.
+    pub(super) fn tick(&mut self) {
+        self.said = 0;
+    }
+}
+
 /// What the others want.
 #[derive(Debug, Default)]
 pub(super) struct Remote {
@@ -123,18 +155,37 @@ pub(super) fn changes(mesh: &mut Mesh, now: Duration, filter: Arc<str>, is_wante
     mesh.own.version += 1;
     let linked: Vec<ConnectionId> = mesh.peers.iter().filter_map(|peer| peer.link).collect();
     for id in linked {
-        if was_many != is_many {
-            say_all(mesh, now, id);
-            continue;
+        let Some(link) = mesh.links.get_mut(&id) else { continue };
+        if was_many == is_many {
+            link.unsaid.note(&filter, is_wanted);
+        } else {
+            (link.unsaid.is_all, link.unsaid.changed) = (true, BTreeMap::new());
         }
-        let (add, remove) = match is_wanted {
-            true => (vec![filter.clone()], Vec::new()),
-            false => (Vec::new(), vec![filter.clone()]),
-        };
-        let version = mesh.own.version;
-        let (whole, more) = (false, false);
-        sending::send(mesh, now, id, &Frame::Interest { version, whole, more, add, remove });
+        say(mesh, now, id);
     }
+}
+
+/// Says what has changed, where there is room and it is not said too often.
+pub(super) fn say(mesh: &mut Mesh, now: Duration, id: ConnectionId) {
+    let version = mesh.own.version;
+    let Some(link) = mesh.links.get_mut(&id) else { return };
+    let has_room = link.unsent_bytes < MAX_UNSENT_BYTES && link.unsaid.said < MAX_SAID;
+    if link.unsaid.is_nothing() || !has_room {
+        return;
+    }
+    link.unsaid.said += 1;
+    let is_all = std::mem::take(&mut link.unsaid.is_all);
+    let changed = std::mem::take(&mut link.unsaid.changed);
+    let bytes: usize = changed.keys().map(|filter| filter.len()).sum();
+    if is_all || changed.len() > MAX_FRAME_FILTERS || bytes > MAX_FRAME_BYTES {
+        return say_all(mesh, now, id);
+    }
+    let (mut add, mut remove) = (Vec::new(), Vec::new());
+    for (filter, is_wanted) in changed {
+        if is_wanted { add.push(filter) } else { remove.push(filter) }
+    }
+    let (whole, more) = (false, false);
+    sending::send(mesh, now, id, &Frame::Interest { version, whole, more, add, remove });
 }
 
 /// A member has come that knows the interest up to a number.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::channel::{Channel, Greetings};
-use super::interest;
+use super::interest::{self, Unsaid};
 use super::keeping;
 use super::machine::{Mesh, Output, Progress, release};
 use super::peer::Waiting;
@@ -42,6 +42,9 @@ pub(super) struct Link {
     /// It has said what it holds.
     pub(super) has_status: bool,
     pub(super) unsent_bytes: usize,
+    /// What it was not told for want of room: of interest, and that something is on disk.
+    pub(super) unsaid: Unsaid,
+    pub(super) owes_ack: bool,
     /// The status that was said last.
     pub(super) status: Option<Frame>,
 }
@@ -112,6 +115,8 @@ fn open(
         is_known: false,
         has_status: false,
         unsent_bytes: 0,
+        unsaid: Unsaid::default(),
+        owes_ack: false,
         status: None,
     };
     mesh.links.insert(id, link);

@@ -262,7 +262,7 @@ impl Mesh {
                 if let Some(link) = self.links.get_mut(&id) {
                     link.unsent_bytes = 0;
                 }
-                sending::pump(self, now, id);
+                sending::has_room(self, now, id);
             }
             Input::Lost(id) => linking::lost(self, now, id),
             Input::Published(publication) => publish(self, now, &publication),

@@ -228,6 +228,22 @@ fn more_filters_than_are_said_mean_everything() {
 }
 
 #[test]
+fn a_filter_that_comes_and_goes_costs_little_and_ends_as_it_is() {
+    let mut net = net(2);
+    net.bytes.clear();
+    for _ in 0..1000 {
+        net.want(1, "a/1");
+        net.unwant(1, "a/1");
+    }
+    net.want(1, "a/2");
+    let sent = net.bytes[&(1, 0)];
+    assert!(sent < 1000, "{sent} bytes for what comes and goes");
+    net.run(SOON);
+    let mesh = net.nodes[0].mesh.as_ref().unwrap();
+    assert_eq!(mesh.peers[0].filters.iter().map(|filter| &**filter).collect::<Vec<_>>(), ["a/2"]);
+}
+
+#[test]
 fn long_filters_do_not_part_members() {
     let mut net = net(2);
     for number in 0..400 {
