@@ -178,7 +178,15 @@ pub(super) fn received(mesh: &mut Mesh, now: Duration, id: ConnectionId, bytes: 
                 Ok(())
             }
             Frame::Hello { from, to, nonce } => hello(mesh, now, id, (&from, &to), &nonce),
-            Frame::Welcome { life, your_life, received, interest } => {
+            Frame::Welcome { max_frame, .. } if !fits(mesh, id, max_frame) => {
+                let why = format!(
+                    "its longest frame is of {max_frame} bytes and here of {max}: set the same \
+                     max_message_bytes at both"
+                );
+                refuse(mesh, now, id, &why);
+                Ok(())
+            }
+            Frame::Welcome { life, your_life, received, interest, .. } => {
                 welcome(mesh, now, id, (life, your_life), (received, interest))
             }
             frame => receiving::take(mesh, now, id, frame),
@@ -233,8 +241,17 @@ fn hello(
     let Some(it) = mesh.peers.get(peer) else { return Ok(()) };
     let (your_life, received, interest) = (it.life, it.received, it.interest);
     let life = mesh.me.life;
-    sending::send(mesh, now, id, &Frame::Welcome { life, your_life, received, interest });
+    let max_frame = mesh.settings.max_frame_bytes as u64;
+    let welcome = Frame::Welcome { life, your_life, received, interest, max_frame };
+    sending::send(mesh, now, id, &welcome);
     Ok(())
+}
+
+/// Whether frames of both sides may be equally long: otherwise one that the other side does not take
+/// would end each connection, for ever. A stranger is refused for what it is.
+fn fits(mesh: &Mesh, id: ConnectionId, max_frame: u64) -> bool {
+    let is_stranger = mesh.links.get(&id).is_none_or(|link| !link.is_secure || link.is_known);
+    is_stranger || max_frame == mesh.settings.max_frame_bytes as u64
 }
 
 /// Somebody is who it says, as the frame's MAC shows.

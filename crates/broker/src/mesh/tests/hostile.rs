@@ -52,7 +52,13 @@ impl Liar {
             listener_nonce: &theirs,
         };
         liar.channel.secure(toy_mac, key.as_bytes(), &greetings, true);
-        liar.say(&Frame::Welcome { life, your_life: 1, received: 0, interest: 0 });
+        liar.say(&Frame::Welcome {
+            life,
+            your_life: 1,
+            received: 0,
+            interest: 0,
+            max_frame: 1 << 20,
+        });
         liar.say(&Frame::Status { held: Vec::new(), wants: Vec::new(), digest: 0 });
         liar
     }
@@ -160,7 +166,10 @@ fn who_lies_about_what_it_holds_is_refused() {
             Frame::State { from: 0, dot: own(0), stamp: u64::MAX, topic: "s".into(), value: None },
             "after the year 9999",
         ),
-        (Frame::Welcome { life: 5, your_life: 0, received: 0, interest: 0 }, "wrong time"),
+        (
+            Frame::Welcome { life: 5, your_life: 0, received: 0, interest: 0, max_frame: 1 << 20 },
+            "wrong time",
+        ),
     ] {
         let mut liar = Liar::new();
         liar.say(&frame);
@@ -222,6 +231,18 @@ fn what_is_written_of_an_earlier_life_is_not_acknowledged_in_the_next() {
     liar.net.commit(0);
     let peer = &liar.net.nodes[0].mesh.as_ref().unwrap().peers[0];
     assert_eq!((peer.life, peer.received, peer.claimed), (6, 0, 0));
+}
+
+#[test]
+fn another_longest_frame_is_refused_with_both_numbers() {
+    let mut net = Net::new(3, 7);
+    net.stop(1, false);
+    net.run(SOON);
+    net.max_frame_bytes = 1 << 19;
+    net.start(1);
+    net.run(SOON);
+    let said = |why: &String| why.contains("524288 bytes and here of 1048576");
+    assert!(net.nodes[0].refused.iter().any(said), "{:?}", net.nodes[0].refused);
 }
 
 #[test]
