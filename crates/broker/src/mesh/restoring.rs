@@ -39,7 +39,13 @@ pub(super) fn restore(
             Some(Record::State { topic, dot, stamp, is_ended }) => {
                 let value = values.remove(&topic).filter(|_| !is_ended);
                 mesh.clock.hear(stamp);
-                for forgotten in mesh.states.put(topic, Held { dot, stamp, value }) {
+                let is_lost = !is_ended && value.is_none();
+                let held = Held { dot, stamp, value };
+                let forgotten = match is_lost {
+                    true => mesh.states.lose(topic, held),
+                    false => mesh.states.put(topic, held),
+                };
+                for forgotten in forgotten {
                     mesh.drop_record(keeping::state_key(&forgotten));
                 }
             }

@@ -56,6 +56,8 @@ pub(super) struct States {
     /// The last of them that was looked at.
     looked_at: Option<(u64, Arc<str>)>,
     deadlines: BTreeSet<(Duration, Arc<str>)>,
+    /// Topics that are taken for ended since their value is not here any more.
+    lost: BTreeSet<Arc<str>>,
     digest: u64,
 }
 
@@ -111,13 +113,28 @@ impl States {
     /// The first state of a log that counts behind a place.
     pub(super) fn after(&self, writer: &Writer, seq: u64) -> Option<(u64, &Arc<str>, &Held)> {
         let log = self.logs.get(writer)?;
-        let (at, topic) = log.topics.range(seq.saturating_add(1)..).next()?;
+        let behind = log.topics.range(seq.saturating_add(1)..);
+        // Nobody is told of the end of what has not ended.
+        let (at, topic) = behind.into_iter().find(|(_, topic)| !self.lost.contains(*topic))?;
         self.topics.get(topic).map(|held| (*at, topic, held))
     }
 
     /// Whether a state would count.
     pub(super) fn is_newer(&self, topic: &str, held: &Held) -> bool {
-        self.topics.get(topic).is_none_or(|known| known.rank() < held.rank())
+        self.topics.get(topic).is_none_or(|known| {
+            let is_back = held.value.is_some() && self.lost.contains(topic);
+            known.rank() < held.rank() || is_back && known.rank() == held.rank()
+        })
+    }
+
+    /// Takes a state whose value is not here any more: this member has lost it, or it was of no use
+    /// any more. It comes back with the same rank, and is not given to others as ended.
+    pub(super) fn lose(&mut self, topic: Arc<str>, held: Held) -> Vec<Arc<str>> {
+        let gone = self.put(topic.clone(), Held { value: None, ..held });
+        if self.topics.contains_key(&topic) {
+            self.lost.insert(topic);
+        }
+        gone
     }
 
     /// Takes a state that counts ([`Self::is_newer`]). Returns topics of which nothing is
@@ -154,6 +171,7 @@ impl States {
         }
         match old.value.as_ref().map(|value| value.deadline) {
             None => {
+                self.lost.remove(topic);
                 self.ended.remove(&(old.stamp, topic.clone()));
                 self.ended_bytes = self.ended_bytes.saturating_sub(topic.len());
             }

@@ -202,6 +202,30 @@ fn what_was_retained_before_there_was_a_mesh_is_a_state() {
 }
 
 #[test]
+fn a_value_that_is_lost_ends_nowhere_and_comes_back() {
+    let mut net = net(3);
+    net.set_cut(2, 0, true);
+    net.set_cut(2, 1, true);
+    net.publish(0, "s", "x", (1, true));
+    net.publish(0, "t", "x", (1, true));
+    net.run(SOON);
+    // Number 1 has had no room to retain it.
+    net.nodes[1].retained.remove("s");
+    net.retain_on_disk(1);
+    net.stop(1, false);
+    net.start(1);
+    net.set_cut(2, 1, false);
+    net.run(Duration::from_secs(200));
+    net.set_cut(2, 0, false);
+    net.run(Duration::from_secs(100));
+    for at in 0..3 {
+        assert_eq!(net.states(at).len(), 2, "{at}");
+    }
+    let repairs = net.nodes[0].mesh.as_ref().unwrap().members()[0].repairs;
+    assert!((1..3).contains(&repairs), "{repairs}");
+}
+
+#[test]
 fn more_filters_than_are_said_mean_everything() {
     let mut net = net(2);
     for number in 0..10_001 {
