@@ -396,6 +396,16 @@ impl Mesh {
 
 /// A client here has published: it gets a place in the log, if anybody is to know of it.
 pub(super) fn publish(mesh: &mut Mesh, now: Duration, publication: &Arc<Publication>) {
+    publish_as(mesh, now, publication, None);
+}
+
+/// The same of what is older than all that members have, where it has such a stamp.
+pub(super) fn publish_as(
+    mesh: &mut Mesh,
+    now: Duration,
+    publication: &Arc<Publication>,
+    of: Option<u64>,
+) {
     if publication.topic.starts_with('$') {
         return;
     }
@@ -415,7 +425,7 @@ pub(super) fn publish(mesh: &mut Mesh, now: Duration, publication: &Arc<Publicat
     let (seq, mut stamp) = (mesh.next_seq(), 0);
     let dot = Dot { writer: mesh.me.clone(), seq };
     if is_state {
-        stamp = mesh.clock.next(now);
+        stamp = of.unwrap_or_else(|| mesh.clock.next(now));
         let value = (!publication.payload.is_empty()).then(|| publication.clone());
         let held = Held { dot: dot.clone(), stamp, value };
         put_state(mesh, publication.topic.clone(), held);

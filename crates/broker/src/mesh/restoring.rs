@@ -8,11 +8,14 @@ use bytes::Bytes;
 
 use super::clock::Clock;
 use super::keeping::{self, Record};
-use super::machine::{Mesh, publish};
+use super::machine::{Mesh, publish_as};
 use super::peer::Waiting;
 use super::states::Held;
 use super::wire::{Dot, Writer};
 use crate::publication::Publication;
+
+/// The lowest stamp of a state.
+const OLDEST: u64 = 1;
 
 /// See [`Mesh::restore`].
 pub(super) fn restore(
@@ -70,9 +73,10 @@ pub(super) fn restore(
         let record = keeping::own(mesh.me.life, mesh.seq, mesh.clock.last());
         mesh.keep(record);
     }
-    // What is retained here and was not yet when this one became a member.
+    // What is retained here and was not yet when this one became a member: when it was written is
+    // not known, so what another member has of its topic counts.
     for publication in values.values() {
-        publish(mesh, now, publication);
+        publish_as(mesh, now, publication, Some(OLDEST));
     }
     unknown
 }

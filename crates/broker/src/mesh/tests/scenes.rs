@@ -202,6 +202,23 @@ fn what_was_retained_before_there_was_a_mesh_is_a_state() {
 }
 
 #[test]
+fn what_was_retained_before_does_not_replace_what_the_mesh_has() {
+    let mut net = net(2);
+    net.publish(1, "s", "new", (1, true));
+    net.run(SOON);
+    net.stop(0, true);
+    let mut publication = Publication::new(Protocol::Mqtt, "s", "months old");
+    publication.retain = true;
+    net.nodes[0].retained.insert("s".into(), publication.into());
+    net.retain_on_disk(0);
+    net.start(0);
+    net.run(Duration::from_secs(40));
+    for at in 0..2 {
+        assert_eq!(net.states(at)["s"], "new", "{at}");
+    }
+}
+
+#[test]
 fn a_value_that_is_lost_ends_nowhere_and_comes_back() {
     let mut net = net(3);
     net.set_cut(2, 0, true);
