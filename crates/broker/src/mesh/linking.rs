@@ -18,8 +18,9 @@ use crate::publication::Grade;
 
 /// How long a connection may take until it is known who it is.
 const MAX_GREETING: Duration = Duration::from_secs(10);
-/// Connections of which that is not known: of more the oldest goes.
-const MAX_STRANGERS: usize = 16;
+/// Connections of which that is not known: of more one goes that has not greeted, or any. None of
+/// them may send a long frame.
+const MAX_STRANGERS: usize = 256;
 /// Pauses between two attempts to connect, which double.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
@@ -59,11 +60,15 @@ impl Link {
 /// A connection was accepted.
 pub(super) fn connected(mesh: &mut Mesh, now: Duration, id: ConnectionId) {
     let strangers = mesh.links.iter().filter(|(_, link)| !link.is_known && !link.is_dialled);
-    let mut strangers: Vec<ConnectionId> = strangers.map(|(id, _)| *id).collect();
-    if strangers.len() >= MAX_STRANGERS {
-        strangers.truncate(1);
-        for oldest in strangers {
-            refuse(mesh, now, oldest, "too many connections of unknown members: 16 at once");
+    let (greeted, silent): (Vec<_>, Vec<_>) = strangers.partition(|(_, link)| link.is_secure);
+    if greeted.len() + silent.len() >= MAX_STRANGERS {
+        // By chance, so that who comes often does not push out a member that is greeting.
+        let of = if silent.is_empty() { greeted } else { silent };
+        let chance = (mesh.settings.mac)(&mesh.settings.seed, &[b"stranger", &id.0.to_be_bytes()]);
+        let number = chance.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+        let at = usize::try_from(number).unwrap_or(0) % of.len().max(1);
+        if let Some(gone) = of.get(at).map(|(id, _)| **id) {
+            refuse(mesh, now, gone, "too many connections of unknown members: 256 at once");
         }
     }
     open(mesh, now, id, None);
