@@ -252,8 +252,8 @@ fn hello(
     Ok(())
 }
 
-/// Whether frames of both sides may be equally long: otherwise one that the other side does not take
-/// would end each connection, for ever. A stranger is refused for what it is.
+/// Whether frames of both sides may be equally long: otherwise one that the other side does not
+/// take would end each connection, for ever. A stranger is refused for what it is.
 fn fits(mesh: &Mesh, id: ConnectionId, max_frame: u64) -> bool {
     let is_stranger = mesh.links.get(&id).is_none_or(|link| !link.is_secure || link.is_known);
     is_stranger || max_frame == mesh.settings.max_frame_bytes as u64
