@@ -16,6 +16,8 @@ const MAX_ENDED: usize = 100_000;
 const MAX_ENDED_BYTES: usize = 16 << 20;
 /// Of how many it is looked at once whether all members know of them.
 const MAX_LOOKED_AT: usize = 1000;
+/// What no states come to.
+const NO_STATES: u64 = 0x6c6f_6e67_7769_7265;
 /// How long one is remembered when all members know of it.
 const ENDED_LIFE: Duration = Duration::from_secs(60);
 
@@ -78,8 +80,9 @@ impl States {
     }
 
     /// What all states come to, but those that end by themselves.
+    /// None at all are not 0 either, which is what is said before it is known.
     pub(super) fn digest(&self) -> u64 {
-        self.digest
+        self.digest ^ NO_STATES
     }
 
     /// Up to where a log is known.
