@@ -22,10 +22,14 @@ pub(crate) async fn run(owner: Rc<Owner>, targets: Vec<Target>) {
 
 /// Connects a bridge, and serves the connection until it ends.
 async fn serve(owner: Rc<Owner>, bridge: u16, target: Rc<Target>) {
-    let Target { name, host, address, layers } = &*target;
+    let Target { name, host, address, layers, is_member } = &*target;
     match dial::open(address, host, address, layers).await {
         Ok(stream) => {
-            tracing::info!(bridge = name, address, "a bridge is connected");
+            if *is_member {
+                tracing::info!(member = name, address, "a member of the mesh is connected");
+            } else {
+                tracing::info!(bridge = name, address, "a bridge is connected");
+            }
             let (reader, writer) = tokio::io::split(stream);
             let link = owner.link();
             let result = Ok(link.id);

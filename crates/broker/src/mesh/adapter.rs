@@ -14,6 +14,7 @@ use crate::event::Event;
 use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId, Ticket};
 use crate::outputs::Context;
 use crate::publication::Publication;
+use crate::refusal::Refusal;
 
 /// See the module.
 #[derive(Debug)]
@@ -122,14 +123,7 @@ impl Adapted {
                 }
             }
             Output::Close(id) => context.outputs.close(id),
-            Output::Deliver(publication) => {
-                let topic = publication.topic.clone();
-                if let Err(refusal) = core::publish_of_mesh(context.core, context.now, *publication)
-                {
-                    let why = format!("{topic} of another member is not taken: {refusal}");
-                    refused(context, None, why);
-                }
-            }
+            Output::Deliver(publication) => deliver(context, *publication),
             Output::Keep(key, value) => {
                 self.keeps += 1;
                 context.core.journal.keep(Protocol::Mesh, key.into(), value);
@@ -145,6 +139,23 @@ impl Adapted {
                 };
                 core::tell_toward(context.core, &publication, &client, toward);
             }
+        }
+    }
+}
+
+/// Where there is no room to retain it, those that have subscribed get it all the same.
+fn deliver(context: &mut Context<'_>, publication: Publication) {
+    let topic = publication.topic.clone();
+    let fleeting = publication.retain.then(|| publication.clone());
+    let Err(refusal) = core::publish_of_mesh(context.core, context.now, publication) else {
+        return;
+    };
+    refused(context, None, format!("{topic} of another member is not taken: {refusal}"));
+    let is_full = matches!(refusal, Refusal::Quota { .. });
+    if let Some(mut publication) = fleeting.filter(|_| is_full) {
+        publication.retain = false;
+        if let Err(refusal) = core::publish_of_mesh(context.core, context.now, publication) {
+            refused(context, None, format!("{topic} of another member is not given: {refusal}"));
         }
     }
 }

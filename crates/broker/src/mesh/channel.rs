@@ -37,6 +37,8 @@ pub(super) struct Channel {
     input: BytesMut,
     out: Option<Way>,
     back: Option<Way>,
+    /// A frame with a right MAC has come: the other has the key.
+    is_proven: bool,
 }
 
 /// Keys are told apart by what they are for.
@@ -88,11 +90,14 @@ impl Channel {
     /// # Errors
     /// It is too long, or not of who has the key.
     pub(super) fn next(&mut self, mac: Mac, max_bytes: usize) -> Result<Option<Bytes>, Wrong> {
-        let max = if self.back.is_some() { max_bytes } else { MAX_STRANGER_BYTES };
+        let max = if self.is_proven { max_bytes } else { MAX_STRANGER_BYTES };
         let Some(head) = self.input.first_chunk::<4>() else { return Ok(None) };
         let len = usize::try_from(u32::from_be_bytes(*head)).unwrap_or(usize::MAX);
         if len > max {
-            return Err("a frame that is longer than max_message_bytes allows");
+            return Err(match self.is_proven {
+                true => "a frame that is longer than max_message_bytes allows",
+                false => "a frame that is longer than a greeting",
+            });
         }
         if self.input.len() < 4 + len {
             return Ok(None);
@@ -109,6 +114,7 @@ impl Channel {
         if differs != 0 {
             return Err("a wrong key, or bytes that were changed or repeated (its MAC is wrong)");
         }
+        self.is_proven = true;
         Ok(Some(frame))
     }
 }

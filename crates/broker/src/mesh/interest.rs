@@ -1,13 +1,13 @@
 //! What members want of each other: the filters of each one's clients, as a numbered whole of which
 //! only changes are sent while both are there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::keeping;
 use super::machine::Mesh;
-use super::sending;
+use super::sending::{self, MAX_UNSENT_BYTES};
 use super::wire::{Frame, MAX_FRAME_FILTERS, Wrong};
 use crate::ids::{ConnectionId, SessionId};
 use crate::index::{Index, Subscriber};
@@ -15,6 +15,16 @@ use crate::publication::Grade;
 
 /// Filters that one member is told of; a member that has more wants everything.
 const MAX_FILTERS: usize = 10_000;
+/// Bytes of these, and of one of them, with the same consequence.
+const MAX_BYTES: usize = 1 << 20;
+const MAX_FILTER_BYTES: usize = 4 << 10;
+/// A member that wants everything for that says what it wants again under this share of the bounds,
+/// so that one filter that comes and goes does not change all.
+const AGAIN: (usize, usize) = (9, 10);
+/// Bytes of filters in one frame.
+const MAX_FRAME_BYTES: usize = 64 << 10;
+/// Times a second that a member is told of changes; those of more wait and are told as their sum.
+const MAX_SAID: u32 = 16;
 const EVERYTHING: &str = "#";
 const TOO_MANY: Wrong = "an interest of more than 10,000 filters";
 
@@ -22,6 +32,11 @@ const TOO_MANY: Wrong = "an interest of more than 10,000 filters";
 #[derive(Debug)]
 pub(super) struct Own {
     filters: BTreeSet<Arc<str>>,
+    /// What they take, and how many of them are too long to be said.
+    bytes: usize,
+    long: usize,
+    /// They are too many to be said.
+    is_many: bool,
     /// Of what is said to others.
     version: u64,
 }
@@ -30,15 +45,68 @@ impl Own {
     /// Nobody wants anything. The numbers begin where no earlier run of this member has, so that
     /// none of them says two things.
     pub(super) fn new(first: u64) -> Self {
-        Self { filters: BTreeSet::new(), version: (first >> 1).max(1) }
+        let version = (first >> 1).max(1);
+        Self { filters: BTreeSet::new(), bytes: 0, long: 0, is_many: false, version }
+    }
+
+    /// A filter is wanted, or no more; whether that is news.
+    fn set(&mut self, filter: &Arc<str>, is_wanted: bool) -> bool {
+        let has_changed = match is_wanted {
+            true => self.filters.insert(filter.clone()),
+            false => self.filters.remove(filter),
+        };
+        if !has_changed {
+            return false;
+        }
+        let long = usize::from(filter.len() > MAX_FILTER_BYTES);
+        (self.bytes, self.long) = match is_wanted {
+            true => (self.bytes + filter.len(), self.long + long),
+            false => (self.bytes.saturating_sub(filter.len()), self.long.saturating_sub(long)),
+        };
+        let (part, of) = if self.is_many { AGAIN } else { (1, 1) };
+        let is_over = |sum: usize, max: usize| sum > max / of * part;
+        self.is_many = self.long > 0
+            || is_over(self.filters.len(), MAX_FILTERS)
+            || is_over(self.bytes, MAX_BYTES);
+        true
     }
 
     /// What others are told.
     fn said(&self) -> BTreeSet<Arc<str>> {
-        if self.filters.len() > MAX_FILTERS {
+        if self.is_many {
             return BTreeSet::from([EVERYTHING.into()]);
         }
         self.filters.clone()
+    }
+}
+
+/// What a member was not told yet over its connection.
+#[derive(Debug, Default)]
+pub(super) struct Unsaid {
+    /// Filters that it takes for the opposite.
+    // bound: what was said and what is to be said, each of which is bounded.
+    changed: BTreeMap<Arc<str>, bool>,
+    /// All is to be said.
+    is_all: bool,
+    /// How often something was said since the last tick.
+    said: u32,
+}
+
+impl Unsaid {
+    fn note(&mut self, filter: &Arc<str>, is_wanted: bool) {
+        // What goes back to what was said needs no word.
+        if self.changed.remove(filter).is_none() && !self.is_all {
+            self.changed.insert(filter.clone(), is_wanted);
+        }
+    }
+
+    fn is_nothing(&self) -> bool {
+        !self.is_all && self.changed.is_empty()
+    }
+
+    /// Another second has begun.
+    pub(super) fn tick(&mut self) {
+        self.said = 0;
     }
 }
 
@@ -78,31 +146,46 @@ pub(super) fn changes(mesh: &mut Mesh, now: Duration, filter: Arc<str>, is_wante
     if filter.starts_with('$') {
         return;
     }
-    let was_many = mesh.own.filters.len() > MAX_FILTERS;
-    let has_changed = if is_wanted {
-        mesh.own.filters.insert(filter.clone())
-    } else {
-        mesh.own.filters.remove(&filter)
-    };
-    let is_many = mesh.own.filters.len() > MAX_FILTERS;
+    let was_many = mesh.own.is_many;
+    let has_changed = mesh.own.set(&filter, is_wanted);
+    let is_many = mesh.own.is_many;
     if !has_changed || was_many && is_many {
         return;
     }
     mesh.own.version += 1;
     let linked: Vec<ConnectionId> = mesh.peers.iter().filter_map(|peer| peer.link).collect();
     for id in linked {
-        if was_many != is_many {
-            say_all(mesh, now, id);
-            continue;
+        let Some(link) = mesh.links.get_mut(&id) else { continue };
+        if was_many == is_many {
+            link.unsaid.note(&filter, is_wanted);
+        } else {
+            (link.unsaid.is_all, link.unsaid.changed) = (true, BTreeMap::new());
         }
-        let (add, remove) = match is_wanted {
-            true => (vec![filter.clone()], Vec::new()),
-            false => (Vec::new(), vec![filter.clone()]),
-        };
-        let version = mesh.own.version;
-        let (whole, more) = (false, false);
-        sending::send(mesh, now, id, &Frame::Interest { version, whole, more, add, remove });
+        say(mesh, now, id);
     }
+}
+
+/// Says what has changed, where there is room and it is not said too often.
+pub(super) fn say(mesh: &mut Mesh, now: Duration, id: ConnectionId) {
+    let version = mesh.own.version;
+    let Some(link) = mesh.links.get_mut(&id) else { return };
+    let has_room = link.unsent_bytes < MAX_UNSENT_BYTES && link.unsaid.said < MAX_SAID;
+    if link.unsaid.is_nothing() || !has_room {
+        return;
+    }
+    link.unsaid.said += 1;
+    let is_all = std::mem::take(&mut link.unsaid.is_all);
+    let changed = std::mem::take(&mut link.unsaid.changed);
+    let bytes: usize = changed.keys().map(|filter| filter.len()).sum();
+    if is_all || changed.len() > MAX_FRAME_FILTERS || bytes > MAX_FRAME_BYTES {
+        return say_all(mesh, now, id);
+    }
+    let (mut add, mut remove) = (Vec::new(), Vec::new());
+    for (filter, is_wanted) in changed {
+        if is_wanted { add.push(filter) } else { remove.push(filter) }
+    }
+    let (whole, more) = (false, false);
+    sending::send(mesh, now, id, &Frame::Interest { version, whole, more, add, remove });
 }
 
 /// A member has come that knows the interest up to a number.
@@ -115,13 +198,23 @@ pub(super) fn greet(mesh: &mut Mesh, now: Duration, id: ConnectionId, known: u64
 fn say_all(mesh: &mut Mesh, now: Duration, id: ConnectionId) {
     let all: Vec<Arc<str>> = mesh.own.said().into_iter().collect();
     let version = mesh.own.version;
-    let pieces: Vec<&[Arc<str>]> = match all.len() {
-        0 => vec![&[]],
-        _ => all.chunks(MAX_FRAME_FILTERS).collect(),
-    };
+    let mut pieces = vec![Vec::new()];
+    let mut bytes = 0;
+    for filter in all {
+        bytes += filter.len();
+        match pieces.last_mut() {
+            Some(piece) if piece.len() < MAX_FRAME_FILTERS && bytes <= MAX_FRAME_BYTES => {
+                piece.push(filter);
+            }
+            _ => {
+                bytes = filter.len();
+                pieces.push(vec![filter]);
+            }
+        }
+    }
     let last = pieces.len() - 1;
-    for (at, piece) in pieces.into_iter().enumerate() {
-        let (add, remove) = (piece.to_vec(), Vec::new());
+    for (at, add) in pieces.into_iter().enumerate() {
+        let remove = Vec::new();
         let frame = Frame::Interest { version, whole: at == 0, more: at < last, add, remove };
         sending::send(mesh, now, id, &frame);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::channel::{Channel, Greetings};
-use super::interest;
+use super::interest::{self, Unsaid};
 use super::keeping;
 use super::machine::{Mesh, Output, Progress, release};
 use super::peer::Waiting;
@@ -18,8 +18,9 @@ use crate::publication::Grade;
 
 /// How long a connection may take until it is known who it is.
 const MAX_GREETING: Duration = Duration::from_secs(10);
-/// Connections of which that is not known: of more the oldest goes.
-const MAX_STRANGERS: usize = 16;
+/// Connections of which that is not known: of more one goes that has not greeted, or any. None of
+/// them may send a long frame.
+const MAX_STRANGERS: usize = 256;
 /// Pauses between two attempts to connect, which double.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
@@ -42,6 +43,9 @@ pub(super) struct Link {
     /// It has said what it holds.
     pub(super) has_status: bool,
     pub(super) unsent_bytes: usize,
+    /// What it was not told for want of room: of interest, and that something is on disk.
+    pub(super) unsaid: Unsaid,
+    pub(super) owes_ack: bool,
     /// The status that was said last.
     pub(super) status: Option<Frame>,
 }
@@ -56,11 +60,15 @@ impl Link {
 /// A connection was accepted.
 pub(super) fn connected(mesh: &mut Mesh, now: Duration, id: ConnectionId) {
     let strangers = mesh.links.iter().filter(|(_, link)| !link.is_known && !link.is_dialled);
-    let mut strangers: Vec<ConnectionId> = strangers.map(|(id, _)| *id).collect();
-    if strangers.len() >= MAX_STRANGERS {
-        strangers.truncate(1);
-        for oldest in strangers {
-            refuse(mesh, now, oldest, "too many connections of unknown members: 16 at once");
+    let (greeted, silent): (Vec<_>, Vec<_>) = strangers.partition(|(_, link)| link.is_secure);
+    if greeted.len() + silent.len() >= MAX_STRANGERS {
+        // By chance, so that who comes often does not push out a member that is greeting.
+        let of = if silent.is_empty() { greeted } else { silent };
+        let chance = (mesh.settings.mac)(&mesh.settings.seed, &[b"stranger", &id.0.to_be_bytes()]);
+        let number = chance.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+        let at = usize::try_from(number).unwrap_or(0) % of.len().max(1);
+        if let Some(gone) = of.get(at).map(|(id, _)| **id) {
+            refuse(mesh, now, gone, "too many connections of unknown members: 256 at once");
         }
     }
     open(mesh, now, id, None);
@@ -112,6 +120,8 @@ fn open(
         is_known: false,
         has_status: false,
         unsent_bytes: 0,
+        unsaid: Unsaid::default(),
+        owes_ack: false,
         status: None,
     };
     mesh.links.insert(id, link);
@@ -173,7 +183,15 @@ pub(super) fn received(mesh: &mut Mesh, now: Duration, id: ConnectionId, bytes: 
                 Ok(())
             }
             Frame::Hello { from, to, nonce } => hello(mesh, now, id, (&from, &to), &nonce),
-            Frame::Welcome { life, your_life, received, interest } => {
+            Frame::Welcome { max_frame, .. } if !fits(mesh, id, max_frame) => {
+                let why = format!(
+                    "its longest frame is of {max_frame} bytes and here of {max}: set the same \
+                     max_message_bytes at both"
+                );
+                refuse(mesh, now, id, &why);
+                Ok(())
+            }
+            Frame::Welcome { life, your_life, received, interest, .. } => {
                 welcome(mesh, now, id, (life, your_life), (received, interest))
             }
             frame => receiving::take(mesh, now, id, frame),
@@ -228,8 +246,17 @@ fn hello(
     let Some(it) = mesh.peers.get(peer) else { return Ok(()) };
     let (your_life, received, interest) = (it.life, it.received, it.interest);
     let life = mesh.me.life;
-    sending::send(mesh, now, id, &Frame::Welcome { life, your_life, received, interest });
+    let max_frame = mesh.settings.max_frame_bytes as u64;
+    let welcome = Frame::Welcome { life, your_life, received, interest, max_frame };
+    sending::send(mesh, now, id, &welcome);
     Ok(())
+}
+
+/// Whether frames of both sides may be equally long: otherwise one that the other side does not
+/// take would end each connection, for ever. A stranger is refused for what it is.
+fn fits(mesh: &Mesh, id: ConnectionId, max_frame: u64) -> bool {
+    let is_stranger = mesh.links.get(&id).is_none_or(|link| !link.is_secure || link.is_known);
+    is_stranger || max_frame == mesh.settings.max_frame_bytes as u64
 }
 
 /// Somebody is who it says, as the frame's MAC shows.

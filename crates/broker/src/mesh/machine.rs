@@ -165,7 +165,8 @@ pub struct MemberStatus {
 pub(super) enum Claim {
     Own(u64),
     Log(Writer, u64),
-    Peer(usize, u64),
+    /// Of which of the members, which of its lives, and up to where.
+    Peer(usize, u64, u64),
 }
 
 /// See the module.
@@ -261,7 +262,7 @@ impl Mesh {
                 if let Some(link) = self.links.get_mut(&id) {
                     link.unsent_bytes = 0;
                 }
-                sending::pump(self, now, id);
+                sending::has_room(self, now, id);
             }
             Input::Lost(id) => linking::lost(self, now, id),
             Input::Published(publication) => publish(self, now, &publication),
@@ -395,23 +396,36 @@ impl Mesh {
 
 /// A client here has published: it gets a place in the log, if anybody is to know of it.
 pub(super) fn publish(mesh: &mut Mesh, now: Duration, publication: &Arc<Publication>) {
+    publish_as(mesh, now, publication, None);
+}
+
+/// The same of what is older than all that members have, where it has such a stamp.
+pub(super) fn publish_as(
+    mesh: &mut Mesh,
+    now: Duration,
+    publication: &Arc<Publication>,
+    of: Option<u64>,
+) {
     if publication.topic.starts_with('$') {
         return;
     }
+    // The end of what is not there is none, and so leaves nothing to remember.
+    let is_there = || mesh.states.get(&publication.topic).is_some_and(|held| held.value.is_some());
+    let is_state = publication.retain && (!publication.payload.is_empty() || is_there());
     let mut wanting = mesh.remote.find(&publication.topic);
     wanting.retain(|peer| {
         let is_here = mesh.peers.get(*peer).is_some_and(|peer| peer.link.is_some());
         let is_lasting = publication.grade > Grade::AtMostOnce;
         // A state of grade 0 comes as a state.
-        is_lasting || is_here && !publication.retain
+        is_lasting || is_here && !is_state
     });
-    if wanting.is_empty() && !publication.retain {
+    if wanting.is_empty() && !is_state {
         return;
     }
     let (seq, mut stamp) = (mesh.next_seq(), 0);
     let dot = Dot { writer: mesh.me.clone(), seq };
-    if publication.retain {
-        stamp = mesh.clock.next(now);
+    if is_state {
+        stamp = of.unwrap_or_else(|| mesh.clock.next(now));
         let value = (!publication.payload.is_empty()).then(|| publication.clone());
         let held = Held { dot: dot.clone(), stamp, value };
         put_state(mesh, publication.topic.clone(), held);
@@ -464,12 +478,15 @@ pub(super) fn release(mesh: &mut Mesh, seq: u64) {
 /// A topic has a state, which counts.
 pub(super) fn put_state(mesh: &mut Mesh, topic: Arc<str>, held: Held) {
     let record = keeping::state(&topic, &held);
-    if let Some(forgotten) = mesh.states.put(topic, held) {
-        mesh.drop_record(keeping::state_key(&forgotten));
+    mesh.keep(record);
+    let forgotten = mesh.states.put(topic, held);
+    if !forgotten.is_empty() {
         let why = "too many ended topics are remembered: the oldest is no more".to_owned();
         mesh.outputs.push_back(Output::Refused(None, why));
     }
-    mesh.keep(record);
+    for topic in forgotten {
+        mesh.drop_record(keeping::state_key(&topic));
+    }
 }
 
 /// Records are written: what depends on them may be said and sent.
@@ -489,8 +506,10 @@ fn persisted(mesh: &mut Mesh, now: Duration) {
                 let known = mesh.claimed.entry(writer).or_default();
                 *known = seq.max(*known);
             }
-            Some((_, Claim::Peer(at, received))) => {
-                if let Some(peer) = mesh.peers.get_mut(at) {
+            Some((_, Claim::Peer(at, life, received))) => {
+                // Of a life that is over nothing is claimed in the next one.
+                let peer = mesh.peers.get_mut(at);
+                if let Some(peer) = peer.filter(|peer| peer.life == life) {
                     peer.claimed = peer.claimed.max(received);
                     acks.push(at);
                 }

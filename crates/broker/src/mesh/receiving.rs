@@ -180,10 +180,11 @@ pub(super) fn reached(mesh: &mut Mesh, at: usize, seq: u64) {
     passed(mesh, at, seq);
     let (writer, name) = (writer_of(mesh, at), mesh.name(at));
     let Some(peer) = mesh.peers.get(at) else { return };
-    let record = keeping::peer(&name, peer.life, seq, peer.acked);
+    let life = peer.life;
+    let record = keeping::peer(&name, life, seq, peer.acked);
     mesh.keep(record);
     mesh.claim(Claim::Log(writer, seq));
-    mesh.claim(Claim::Peer(at, seq));
+    mesh.claim(Claim::Peer(at, life, seq));
 }
 
 fn check_room(mesh: &Mesh, writer: &Writer) -> Result<(), Wrong> {

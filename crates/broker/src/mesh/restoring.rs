@@ -8,11 +8,14 @@ use bytes::Bytes;
 
 use super::clock::Clock;
 use super::keeping::{self, Record};
-use super::machine::{Mesh, publish};
+use super::machine::{Mesh, publish_as};
 use super::peer::Waiting;
 use super::states::Held;
 use super::wire::{Dot, Writer};
 use crate::publication::Publication;
+
+/// The lowest stamp of a state.
+const OLDEST: u64 = 1;
 
 /// See [`Mesh::restore`].
 pub(super) fn restore(
@@ -39,7 +42,15 @@ pub(super) fn restore(
             Some(Record::State { topic, dot, stamp, is_ended }) => {
                 let value = values.remove(&topic).filter(|_| !is_ended);
                 mesh.clock.hear(stamp);
-                mesh.states.put(topic, Held { dot, stamp, value });
+                let is_lost = !is_ended && value.is_none();
+                let held = Held { dot, stamp, value };
+                let forgotten = match is_lost {
+                    true => mesh.states.lose(topic, held),
+                    false => mesh.states.put(topic, held),
+                };
+                for forgotten in forgotten {
+                    mesh.drop_record(keeping::state_key(&forgotten));
+                }
             }
             Some(Record::Log { dot }) => reach(mesh, &dot),
             Some(Record::Waiting { seq, stamp, members, publication }) => {
@@ -62,9 +73,10 @@ pub(super) fn restore(
         let record = keeping::own(mesh.me.life, mesh.seq, mesh.clock.last());
         mesh.keep(record);
     }
-    // What is retained here and was not yet when this one became a member.
+    // What is retained here and was not yet when this one became a member: when it was written is
+    // not known, so what another member has of its topic counts.
     for publication in values.values() {
-        publish(mesh, now, publication);
+        publish_as(mesh, now, publication, Some(OLDEST));
     }
     unknown
 }

@@ -12,7 +12,7 @@ use crate::ids::ConnectionId;
 use crate::publication::Publication;
 
 /// Bytes that were given to a connection before it has room again.
-const MAX_UNSENT_BYTES: usize = 64 << 10;
+pub(super) const MAX_UNSENT_BYTES: usize = 64 << 10;
 /// A member that has nothing to say says so after this, and one that says nothing for so long is
 /// gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -136,14 +136,34 @@ fn state_of(
 pub(super) fn acknowledge(mesh: &mut Mesh, now: Duration, at: usize) {
     let Some(peer) = mesh.peers.get(at) else { return };
     let (received, link) = (peer.claimed, peer.link);
-    if let Some(id) = link {
+    let Some(id) = link else { return };
+    let Some(link) = mesh.links.get_mut(&id) else { return };
+    // One later says this too.
+    link.owes_ack = link.unsent_bytes >= MAX_UNSENT_BYTES;
+    if !link.owes_ack {
         send(mesh, now, id, &Frame::Ack { received });
     }
 }
 
+/// A connection has room: what was not said for want of it is.
+pub(super) fn has_room(mesh: &mut Mesh, now: Duration, id: ConnectionId) {
+    let Some(link) = mesh.links.get(&id) else { return };
+    if let Some(at) = link.peer.filter(|_| link.owes_ack) {
+        acknowledge(mesh, now, at);
+    }
+    super::interest::say(mesh, now, id);
+    pump(mesh, now, id);
+}
+
 /// Says what states are here and which are wanted.
 pub(super) fn status(mesh: &mut Mesh, now: Duration, id: ConnectionId) {
-    let Some(at) = mesh.links.get(&id).and_then(|link| link.peer) else { return };
+    let Some(link) = mesh.links.get_mut(&id) else { return };
+    let Some(at) = link.peer else { return };
+    if link.unsent_bytes >= MAX_UNSENT_BYTES {
+        // The next tick says it.
+        link.status = None;
+        return;
+    }
     let dots = |(writer, seq): (&Writer, u64)| Dot { writer: writer.clone(), seq };
     let held = mesh.claimed.iter().map(|(writer, seq)| dots((writer, *seq)));
     let held: Vec<Dot> = held.take(MAX_WRITERS).collect();
@@ -202,9 +222,9 @@ pub(super) fn ask(mesh: &mut Mesh, now: Duration) {
 /// Says what has changed, and looks after what has its time.
 pub(super) fn tick(mesh: &mut Mesh, now: Duration) {
     for topic in mesh.states.expire(now) {
-        if let Some(held) = mesh.states.get(&topic) {
-            let record = keeping::state(&topic, held);
-            mesh.keep(record);
+        match mesh.states.get(&topic).map(|held| keeping::state(&topic, held)) {
+            Some(record) => mesh.keep(record),
+            None => mesh.drop_record(keeping::state_key(&topic)),
         }
     }
     for at in 0..mesh.peers.len() {
@@ -223,6 +243,10 @@ pub(super) fn tick(mesh: &mut Mesh, now: Duration) {
             linking::refuse(mesh, now, id, "nothing came from it for 30 seconds");
             continue;
         }
+        if let Some(link) = mesh.links.get_mut(&id) {
+            link.unsaid.tick();
+        }
+        has_room(mesh, now, id);
         catch_up(mesh, now, id);
         let Some(link) = mesh.links.get(&id) else { continue };
         let is_due = now.saturating_sub(link.said) >= KEEP_ALIVE;

@@ -3,6 +3,7 @@
 //! come.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +11,13 @@ use super::wire::{Dot, Writer};
 use crate::publication::Publication;
 
 /// Topics without a state that are remembered, so that an older state from somewhere does not come
-/// back: beyond them the oldest goes.
+/// back, and bytes of their names: beyond them the oldest goes.
 const MAX_ENDED: usize = 100_000;
+const MAX_ENDED_BYTES: usize = 16 << 20;
+/// Of how many it is looked at once whether all members know of them.
+const MAX_LOOKED_AT: usize = 1000;
+/// What no states come to.
+const NO_STATES: u64 = 0x6c6f_6e67_7769_7265;
 /// How long one is remembered when all members know of it.
 const ENDED_LIFE: Duration = Duration::from_secs(60);
 
@@ -46,9 +52,14 @@ struct Log {
 pub(super) struct States {
     topics: BTreeMap<Arc<str>, Held>,
     logs: BTreeMap<Writer, Log>,
-    /// Topics whose state was ended, and since when all members know of it.
-    ended: BTreeMap<Arc<str>, Option<Duration>>,
+    /// Topics whose state was ended, by the stamp of that, and since when all members know of it.
+    ended: BTreeMap<(u64, Arc<str>), Option<Duration>>,
+    ended_bytes: usize,
+    /// The last of them that was looked at.
+    looked_at: Option<(u64, Arc<str>)>,
     deadlines: BTreeSet<(Duration, Arc<str>)>,
+    /// Topics that are taken for ended since their value is not here any more.
+    lost: BTreeSet<Arc<str>>,
     digest: u64,
 }
 
@@ -69,8 +80,9 @@ impl States {
     }
 
     /// What all states come to, but those that end by themselves.
+    /// None at all are not 0 either, which is what is said before it is known.
     pub(super) fn digest(&self) -> u64 {
-        self.digest
+        self.digest ^ NO_STATES
     }
 
     /// Up to where a log is known.
@@ -104,24 +116,40 @@ impl States {
     /// The first state of a log that counts behind a place.
     pub(super) fn after(&self, writer: &Writer, seq: u64) -> Option<(u64, &Arc<str>, &Held)> {
         let log = self.logs.get(writer)?;
-        let (at, topic) = log.topics.range(seq.saturating_add(1)..).next()?;
+        let behind = log.topics.range(seq.saturating_add(1)..);
+        // Nobody is told of the end of what has not ended.
+        let (at, topic) = behind.into_iter().find(|(_, topic)| !self.lost.contains(*topic))?;
         self.topics.get(topic).map(|held| (*at, topic, held))
     }
 
     /// Whether a state would count.
     pub(super) fn is_newer(&self, topic: &str, held: &Held) -> bool {
-        self.topics.get(topic).is_none_or(|known| known.rank() < held.rank())
+        self.topics.get(topic).is_none_or(|known| {
+            let is_back = held.value.is_some() && self.lost.contains(topic);
+            known.rank() < held.rank() || is_back && known.rank() == held.rank()
+        })
     }
 
-    /// Takes a state that counts ([`Self::is_newer`]). Returns a topic of which nothing is
+    /// Takes a state whose value is not here any more: this member has lost it, or it was of no use
+    /// any more. It comes back with the same rank, and is not given to others as ended.
+    pub(super) fn lose(&mut self, topic: Arc<str>, held: Held) -> Vec<Arc<str>> {
+        let gone = self.put(topic.clone(), Held { value: None, ..held });
+        if self.topics.contains_key(&topic) {
+            self.lost.insert(topic);
+        }
+        gone
+    }
+
+    /// Takes a state that counts ([`Self::is_newer`]). Returns topics of which nothing is
     /// remembered any more, for want of room.
-    pub(super) fn put(&mut self, topic: Arc<str>, held: Held) -> Option<Arc<str>> {
+    pub(super) fn put(&mut self, topic: Arc<str>, held: Held) -> Vec<Arc<str>> {
         self.remove(&topic);
         let log = self.logs.entry(held.dot.writer.clone()).or_default();
         log.topics.insert(held.dot.seq, topic.clone());
         match held.value.as_ref().map(|value| value.deadline) {
             None => {
-                self.ended.insert(topic.clone(), None);
+                self.ended.insert((held.stamp, topic.clone()), None);
+                self.ended_bytes += topic.len();
             }
             Some(Some(deadline)) => {
                 self.deadlines.insert((deadline, topic.clone()));
@@ -129,13 +157,13 @@ impl States {
             Some(None) => self.digest ^= hash(&topic, &held),
         }
         self.topics.insert(topic, held);
-        if self.ended.len() <= MAX_ENDED {
-            return None;
+        let mut gone = Vec::new();
+        while self.ended.len() > MAX_ENDED || self.ended_bytes > MAX_ENDED_BYTES {
+            let Some((_, oldest)) = self.ended.keys().next().cloned() else { break };
+            self.remove(&oldest);
+            gone.push(oldest);
         }
-        let stamp = |topic: &Arc<str>| self.topics.get(topic).map(|held| held.stamp);
-        let oldest = self.ended.keys().min_by_key(|topic| stamp(topic)).cloned()?;
-        self.remove(&oldest);
-        Some(oldest)
+        gone
     }
 
     /// A topic is as if it never had a state.
@@ -146,7 +174,9 @@ impl States {
         }
         match old.value.as_ref().map(|value| value.deadline) {
             None => {
-                self.ended.remove(topic);
+                self.lost.remove(topic);
+                self.ended.remove(&(old.stamp, topic.clone()));
+                self.ended_bytes = self.ended_bytes.saturating_sub(topic.len());
             }
             Some(Some(deadline)) => {
                 self.deadlines.remove(&(deadline, topic.clone()));
@@ -163,21 +193,25 @@ impl States {
                 break;
             }
             let Some(held) = self.topics.get(&topic).cloned() else { break };
-            self.put(topic.clone(), Held { value: None, ..held });
+            let forgotten = self.put(topic.clone(), Held { value: None, ..held });
             gone.push(topic);
+            gone.extend(forgotten);
         }
         gone
     }
 
     /// Forgets ended topics that every member has known of long enough; `knows` says whether all
-    /// do by now.
+    /// do by now. Not all are looked at, but those behind the ones of the last time.
     pub(super) fn forget_ended(
         &mut self,
         now: Duration,
         knows: impl Fn(&Dot) -> bool,
     ) -> Vec<Arc<str>> {
         let mut gone = Vec::new();
-        for (topic, since) in &mut self.ended {
+        let after = self.looked_at.take().map_or(Bound::Unbounded, Bound::Excluded);
+        for (at, since) in self.ended.range_mut((after, Bound::Unbounded)).take(MAX_LOOKED_AT) {
+            let topic = &at.1;
+            self.looked_at = Some(at.clone());
             let is_known = self.topics.get(topic).is_some_and(|held| knows(&held.dot));
             match since {
                 _ if !is_known => *since = None,

@@ -13,7 +13,7 @@ use crate::ids::Protocol;
 use crate::publication::{Details, Form, Grade, MAX_HOPS, Publication};
 
 /// Version of the protocol.
-pub(super) const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 2;
 /// Bytes by which a frame is known to be its sender's.
 pub(super) const MAC_BYTES: usize = 16;
 /// Bytes of the number that a greeting is never the same by.
@@ -52,8 +52,8 @@ pub(super) enum Frame {
     /// Nothing follows, for what reason.
     Refused { why: String },
     /// What the sender has of the receiver: of which life, up to where, and what it knows of its
-    /// interest.
-    Welcome { life: u64, your_life: u64, received: u64, interest: u64 },
+    /// interest; and how long a frame it takes.
+    Welcome { life: u64, your_life: u64, received: u64, interest: u64, max_frame: u64 },
     /// What the sender wants: all of it, or what has changed.
     Interest { version: u64, whole: bool, more: bool, add: Vec<Arc<str>>, remove: Vec<Arc<str>> },
     /// A publication of the sender's log; with a stamp it is a state too.
@@ -98,8 +98,8 @@ impl Frame {
                 out.extend_from_slice(nonce);
             }
             Self::Refused { why } => text(&mut out, prefix(why, MAX_WHY_BYTES)),
-            Self::Welcome { life, your_life, received, interest } => {
-                for number in [life, your_life, received, interest] {
+            Self::Welcome { life, your_life, received, interest, max_frame } => {
+                for number in [life, your_life, received, interest, max_frame] {
                     out.extend_from_slice(&number.to_be_bytes());
                 }
             }
@@ -156,7 +156,7 @@ impl Frame {
         let frame = match from.u8()? {
             1 => {
                 if from.u8()? != VERSION {
-                    return Err("another version of the protocol: 1 is known");
+                    return Err("another version of the protocol: 2 is known");
                 }
                 let (name, to) = (from.name()?, from.name()?);
                 let nonce = from.take(NONCE_BYTES)?.as_ref().try_into().map_err(|_| SHORT)?;
@@ -168,6 +168,7 @@ impl Frame {
                 your_life: from.u64()?,
                 received: from.u64()?,
                 interest: from.u64()?,
+                max_frame: from.u64()?,
             },
             4 => from.interest()?,
             5 => {

@@ -78,6 +78,8 @@ pub(crate) struct Target {
     /// Host and port.
     pub(crate) address: String,
     pub(crate) layers: Layers,
+    /// It is a member of the mesh.
+    pub(crate) is_member: bool,
 }
 
 impl BridgeConfig {
@@ -156,7 +158,8 @@ impl BridgeConfig {
             return Err(wrong("urgency is what a proxy is told: name one".to_owned()));
         }
         let layers = Layers { tls, websocket: None, proxy };
-        Ok(Target { name: self.name.clone(), host, address, layers })
+        let name = self.name.clone();
+        Ok(Target { name, host, address, layers, is_member: false })
     }
 
     fn proxy(&self, url: &str, wrong: &impl Fn(String) -> Error) -> Result<Proxy, Error> {

@@ -157,7 +157,8 @@ impl MemberConfig {
         let authorities = self.authorities.clone();
         let tls = is_secure.then_some(Tls { protocol: None, authorities, identity });
         let layers = Layers { tls, websocket: None, proxy: None };
-        Ok((member, Target { name: name.clone(), host, address, layers }))
+        let name = name.clone();
+        Ok((member, Target { name, host, address, layers, is_member: true }))
     }
 }
 

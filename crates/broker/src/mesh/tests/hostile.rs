@@ -32,6 +32,11 @@ impl Liar {
         net.stop(1, false);
         net.want(2, "#");
         net.run(SOON);
+        Self::join(net, (name, key), 5)
+    }
+
+    /// It connects in one of its lives.
+    fn join(mut net: Net, (name, key): (&str, &str), life: u64) -> Self {
         let (_, far) = net.ends(1, 0);
         let id = ConnectionId(far);
         net.input(0, Input::Connected(id));
@@ -47,7 +52,13 @@ impl Liar {
             listener_nonce: &theirs,
         };
         liar.channel.secure(toy_mac, key.as_bytes(), &greetings, true);
-        liar.say(&Frame::Welcome { life: 5, your_life: 1, received: 0, interest: 0 });
+        liar.say(&Frame::Welcome {
+            life,
+            your_life: 1,
+            received: 0,
+            interest: 0,
+            max_frame: 1 << 20,
+        });
         liar.say(&Frame::Status { held: Vec::new(), wants: Vec::new(), digest: 0 });
         liar
     }
@@ -155,7 +166,10 @@ fn who_lies_about_what_it_holds_is_refused() {
             Frame::State { from: 0, dot: own(0), stamp: u64::MAX, topic: "s".into(), value: None },
             "after the year 9999",
         ),
-        (Frame::Welcome { life: 5, your_life: 0, received: 0, interest: 0 }, "wrong time"),
+        (
+            Frame::Welcome { life: 5, your_life: 0, received: 0, interest: 0, max_frame: 1 << 20 },
+            "wrong time",
+        ),
     ] {
         let mut liar = Liar::new();
         liar.say(&frame);
@@ -193,6 +207,45 @@ fn what_is_repeated_changed_or_unknown_is_refused() {
 }
 
 #[test]
+fn a_long_frame_is_not_waited_for_before_a_mac_was_right() {
+    let mut net = Net::new(3, 7);
+    net.stop(1, false);
+    net.run(SOON);
+    let (_, far) = net.ends(1, 0);
+    net.input(0, Input::Connected(ConnectionId(far)));
+    let hello = Frame::Hello { from: "n01".into(), to: "n00".into(), nonce: [9; 16] };
+    let bytes = Channel::default().wrap(toy_mac, &hello.encode(net.now));
+    net.input(0, Input::Received(ConnectionId(far), bytes.into()));
+    let head = Bytes::from_static(&[0, 0, 8, 0]);
+    net.input(0, Input::Received(ConnectionId(far), head));
+    let said = |why: &String| why.contains("longer than a greeting");
+    assert!(net.nodes[0].refused.iter().any(said), "{:?}", net.nodes[0].refused);
+}
+
+#[test]
+fn what_is_written_of_an_earlier_life_is_not_acknowledged_in_the_next() {
+    let mut liar = Liar::new();
+    liar.say(&entry(5000));
+    let mut liar = Liar::join(liar.net, ("n01", "0-1-0"), 6);
+    assert!(liar.is_linked());
+    liar.net.commit(0);
+    let peer = &liar.net.nodes[0].mesh.as_ref().unwrap().peers[0];
+    assert_eq!((peer.life, peer.received, peer.claimed), (6, 0, 0));
+}
+
+#[test]
+fn another_longest_frame_is_refused_with_both_numbers() {
+    let mut net = Net::new(3, 7);
+    net.stop(1, false);
+    net.run(SOON);
+    net.max_frame_bytes = 1 << 19;
+    net.start(1);
+    net.run(SOON);
+    let said = |why: &String| why.contains("524288 bytes and here of 1048576");
+    assert!(net.nodes[0].refused.iter().any(said), "{:?}", net.nodes[0].refused);
+}
+
+#[test]
 fn a_wrong_digest_costs_what_is_held_once_a_minute() {
     let mut liar = Liar::new();
     liar.net.publish(0, "s", &"x".repeat(500), (0, true));
@@ -212,7 +265,7 @@ fn a_wrong_digest_costs_what_is_held_once_a_minute() {
 #[test]
 fn strangers_have_few_places_and_little_time() {
     let mut liar = Liar::new();
-    for _ in 0..40 {
+    for _ in 0..280 {
         let (_, far) = liar.net.ends(1, 0);
         liar.net.input(0, Input::Connected(ConnectionId(far)));
     }
@@ -222,5 +275,5 @@ fn strangers_have_few_places_and_little_time() {
     };
     assert_eq!(said(&liar.net, "too many connections"), 24);
     liar.net.run(Duration::from_secs(15));
-    assert_eq!(said(&liar.net, "within 10 seconds"), 16);
+    assert_eq!(said(&liar.net, "within 10 seconds"), 256);
 }

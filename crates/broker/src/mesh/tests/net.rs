@@ -103,6 +103,7 @@ pub(super) struct Net {
     pub(super) cut: BTreeSet<(usize, usize)>,
     last: u64,
     pub(super) max_queued: usize,
+    pub(super) max_frame_bytes: usize,
     pub(super) bytes: BTreeMap<(usize, usize), usize>,
 }
 
@@ -135,6 +136,7 @@ impl Net {
             cut: BTreeSet::new(),
             last: 0,
             max_queued: 1000,
+            max_frame_bytes: 1 << 20,
             bytes: BTreeMap::new(),
         };
         (0..count).for_each(|at| net.start(at));
@@ -164,7 +166,7 @@ impl Net {
             mac: toy_mac,
             seed: [u8::try_from(at).unwrap() ^ self.nodes[at].lives.to_be_bytes()[7] << 4; 32],
             life: self.nodes[at].lives * 1000 + at as u64 + 1,
-            max_frame_bytes: 1 << 20,
+            max_frame_bytes: self.max_frame_bytes,
             max_queued: self.max_queued,
             max_queued_bytes: 16 << 20,
         }

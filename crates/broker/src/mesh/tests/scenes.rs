@@ -138,6 +138,35 @@ fn a_state_that_was_ended_does_not_come_back_and_is_forgotten() {
 }
 
 #[test]
+fn the_end_of_what_was_never_there_is_not_remembered() {
+    let mut net = net(2);
+    net.want(1, "never/#");
+    net.run(SOON);
+    net.publish(0, "never/there", "", (1, true));
+    net.run(SOON);
+    assert_eq!(net.payloads(1, "never/there"), [""], "it is a publication all the same");
+    for at in 0..2 {
+        assert_eq!(net.nodes[at].mesh.as_ref().unwrap().states(), (0, 0), "{at}");
+    }
+}
+
+#[test]
+fn ended_topics_take_no_more_than_their_bytes() {
+    let mut net = net(1);
+    for number in 0..300 {
+        let topic = format!("{number}/{}", "x".repeat(65_000));
+        net.publish(0, &topic, "x", (0, true));
+        net.publish(0, &topic, "", (0, true));
+    }
+    let ended = net.nodes[0].mesh.as_ref().unwrap().states().1;
+    assert!((250..260).contains(&ended), "{ended}");
+    net.commit(0);
+    net.stop(0, false);
+    net.start(0);
+    assert_eq!(net.nodes[0].mesh.as_ref().unwrap().states(), (0, ended), "as on the disk");
+}
+
+#[test]
 fn what_has_expired_ends_everywhere() {
     let mut net = net(2);
     let mut publication = Publication::new(Protocol::Mqtt, "s", "x");
@@ -173,6 +202,47 @@ fn what_was_retained_before_there_was_a_mesh_is_a_state() {
 }
 
 #[test]
+fn what_was_retained_before_does_not_replace_what_the_mesh_has() {
+    let mut net = net(2);
+    net.publish(1, "s", "new", (1, true));
+    net.run(SOON);
+    net.stop(0, true);
+    let mut publication = Publication::new(Protocol::Mqtt, "s", "months old");
+    publication.retain = true;
+    net.nodes[0].retained.insert("s".into(), publication.into());
+    net.retain_on_disk(0);
+    net.start(0);
+    net.run(Duration::from_secs(40));
+    for at in 0..2 {
+        assert_eq!(net.states(at)["s"], "new", "{at}");
+    }
+}
+
+#[test]
+fn a_value_that_is_lost_ends_nowhere_and_comes_back() {
+    let mut net = net(3);
+    net.set_cut(2, 0, true);
+    net.set_cut(2, 1, true);
+    net.publish(0, "s", "x", (1, true));
+    net.publish(0, "t", "x", (1, true));
+    net.run(SOON);
+    // Number 1 has had no room to retain any.
+    net.nodes[1].retained.clear();
+    net.retain_on_disk(1);
+    net.stop(1, false);
+    net.start(1);
+    net.set_cut(2, 1, false);
+    net.run(Duration::from_secs(200));
+    net.set_cut(2, 0, false);
+    net.run(Duration::from_secs(100));
+    for at in 0..3 {
+        assert_eq!(net.states(at).len(), 2, "{at}");
+    }
+    let repairs = net.nodes[0].mesh.as_ref().unwrap().members()[0].repairs;
+    assert!((1..3).contains(&repairs), "{repairs}");
+}
+
+#[test]
 fn more_filters_than_are_said_mean_everything() {
     let mut net = net(2);
     for number in 0..10_001 {
@@ -186,9 +256,51 @@ fn more_filters_than_are_said_mean_everything() {
     assert_eq!(net.payloads(1, "b").len(), 1);
     net.unwant(1, "a/0");
     net.run(SOON);
-    assert_eq!(filters(&net), 10_000);
+    assert_eq!(filters(&net), 1, "one that comes and goes does not change all");
+    for number in 1..=1001 {
+        net.unwant(1, &format!("a/{number}"));
+    }
+    net.run(SOON);
+    assert_eq!(filters(&net), 8999);
     net.stop(1, false);
     net.start(1);
     net.run(Duration::from_secs(40));
-    assert_eq!(filters(&net), 10_000, "in pieces");
+    assert_eq!(filters(&net), 8999, "in pieces");
+}
+
+#[test]
+fn a_filter_that_comes_and_goes_costs_little_and_ends_as_it_is() {
+    let mut net = net(2);
+    net.bytes.clear();
+    for _ in 0..1000 {
+        net.want(1, "a/1");
+        net.unwant(1, "a/1");
+    }
+    net.want(1, "a/2");
+    let sent = net.bytes[&(1, 0)];
+    assert!(sent < 1000, "{sent} bytes for what comes and goes");
+    net.run(SOON);
+    let mesh = net.nodes[0].mesh.as_ref().unwrap();
+    assert_eq!(mesh.peers[0].filters.iter().map(|filter| &**filter).collect::<Vec<_>>(), ["a/2"]);
+}
+
+#[test]
+fn long_filters_do_not_part_members() {
+    let mut net = net(2);
+    for number in 0..400 {
+        net.want(1, &format!("{number}/{}", "x".repeat(4000)));
+    }
+    net.run(SOON);
+    let filters = |net: &Net| net.nodes[0].mesh.as_ref().unwrap().members()[0].filters;
+    assert_eq!(filters(&net), 1, "over 1 MiB");
+    for number in 200..400 {
+        net.unwant(1, &format!("{number}/{}", "x".repeat(4000)));
+    }
+    net.run(SOON);
+    assert_eq!(filters(&net), 200, "in pieces of 64 KiB");
+    net.want(1, &"y".repeat(5000));
+    net.run(SOON);
+    assert_eq!(filters(&net), 1, "one that is too long");
+    let refused = &net.nodes[0].refused;
+    assert!(refused.iter().all(|why| why.contains("no way")), "{refused:?}");
 }
