@@ -76,6 +76,7 @@ fn what_is_wrong_is_one_line() {
         ("nato/%p/chat", "nato/+/+/position", "chat contradicts flow positions of line 38"),
         ("nato/%p/chat", "#", "'#' of flow chat has no beginning"),
         ("nato/%p/chat", "nato/a%p/chat", "has another %"),
+        ("nato/%p/chat", "nato/chat", "nobody can tell whose a publication of flow chat is"),
         ("nato/%p/chat", "nato/#/chat", "# is the last level"),
         ("id = 101\n", "id = 102\n", "id 102 stands for two topics: the first is in line"),
         ("id = 101\n", "id = 65535\n", "65535 is out of bounds: 1 to 65534"),
