@@ -1,11 +1,13 @@
 //! The profile of a federation, where publications come and go.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::Core;
 use crate::event::Event;
 use crate::federation::{Breach, Federation, Party, Refused};
 use crate::ids::{ClientKey, Protocol, SessionId};
+use crate::index::Subscriber;
 use crate::publication::Publication;
 use crate::refusal::Refusal;
 
@@ -54,6 +56,27 @@ pub(super) fn may_receive(
         federation
             .is_none_or(|federation| federation.may_receive(&federation.party(client, user), topic))
     }
+}
+
+/// Those of a group who may get what is published to a topic: its turn comes to nobody else, who
+/// would take it from all.
+pub(super) fn who_may<'a>(
+    core: &Core,
+    members: &'a [Subscriber],
+    topic: &str,
+) -> Cow<'a, [Subscriber]> {
+    let (access, federation) = (&core.settings.access, core.settings.federation.as_deref());
+    if access.rules.is_empty() && federation.is_none() {
+        return Cow::Borrowed(members);
+    }
+    let may_receive = may_receive(federation);
+    let may = |member: &&Subscriber| {
+        let Some(session) = core.sessions.get(member.session) else { return false };
+        let user = session.user.as_deref();
+        (session.is_trusted || access.may_receive(user, &session.key.name, topic))
+            && may_receive(&session.key, user, topic)
+    };
+    Cow::Owned(members.iter().filter(may).copied().collect())
 }
 
 /// Whether a session may subscribe to a filter.

@@ -300,7 +300,8 @@ fn distribute(
         }
     }
     for share in &hits.shares {
-        let Some(member) = member_of(core, &share.members) else { continue };
+        let members = federating::who_may(core, &share.members, &publication.topic);
+        let Some(member) = member_of(core, &members) else { continue };
         let Some(mut addressed) = address(publication, &[member], false, conflate) else {
             continue;
         };

@@ -189,6 +189,25 @@ fn wills_and_renamed_topics_are_looked_at_too() {
     assert_eq!(taken(&mut core, own), [""; 0]);
 }
 
+/// A partner in a group does not swallow what the profile has not for it.
+#[test]
+fn a_group_loses_nothing_by_a_partner_in_it() {
+    let mut core = Core::new(settings());
+    let own = open(&mut core, Protocol::Mqtt, "own", None);
+    let deu = open(&mut core, Protocol::Mqtt, "deu", Some("DEU"));
+    for id in [own, deu] {
+        subscribe(&mut core, id, "$share/workers/#").unwrap();
+    }
+    for _ in 0..4 {
+        assert_eq!(publish(&mut core, own, "national", "x"), Ok(1));
+    }
+    assert_eq!(taken(&mut core, own).len(), 4);
+    // What it had not acknowledged is handed over to nobody who may not have it.
+    assert_eq!(publish(&mut core, own, "national", "x"), Ok(1));
+    core.end(NOW, own);
+    assert_eq!(taken(&mut core, deu), [""; 0]);
+}
+
 /// A partner's broker comes by MQTT alone.
 #[test]
 fn other_protocols_let_no_partner_in() {
