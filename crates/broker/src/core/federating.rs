@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::Core;
+use super::{Core, Opening};
 use crate::event::Event;
 use crate::federation::{Breach, Federation, Party, Refused};
 use crate::ids::{ClientKey, Protocol, SessionId};
@@ -32,6 +32,14 @@ pub(super) fn party_of(core: &Core, publication: &Publication) -> Option<Party> 
 pub(super) fn party_of_user(core: &Core, user: Option<&str>) -> Option<Party> {
     let federation = core.settings.federation.as_deref()?;
     Some(federation.party_of_user(user))
+}
+
+/// Whether a session is of another partner than who comes: what waits there is not for it.
+pub(super) fn is_of_another(core: &Core, id: SessionId, opening: &Opening) -> bool {
+    let Some(federation) = core.settings.federation.as_deref() else { return false };
+    let Some(session) = core.sessions.get(id) else { return false };
+    let party = federation.party(&session.key, session.user.as_deref());
+    party != federation.party(&opening.client, opening.user.as_deref())
 }
 
 /// Takes a publication as the profile has it; whether a newer one takes its place.

@@ -208,6 +208,22 @@ fn a_group_loses_nothing_by_a_partner_in_it() {
     assert_eq!(taken(&mut core, deu), [""; 0]);
 }
 
+/// Nobody gets the session of another nation's client by saying its name.
+#[test]
+fn a_session_is_of_one_nation() {
+    let mut core = Core::new(settings());
+    let unit = open(&mut core, Protocol::Mqtt, "unit", Some("ops"));
+    for clean in [false, true] {
+        let mut theirs = opening(Protocol::Mqtt, "unit", Some("DEU"));
+        theirs.clean = clean;
+        assert_eq!(core.open(NOW, theirs), Err(Refusal::NotAuthorized));
+    }
+    let mut own = opening(Protocol::Mqtt, "unit", Some("staff"));
+    own.clean = false;
+    let opened = core.open(NOW, own).unwrap();
+    assert_eq!((opened.session, opened.present), (unit, true));
+}
+
 /// A partner's broker comes by MQTT alone.
 #[test]
 fn other_protocols_let_no_partner_in() {
