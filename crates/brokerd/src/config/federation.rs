@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::BrokerConfig;
 use crate::error::Error;
-use crate::federation::{read_keys, read_profile};
+use crate::federation::{check_key, read_keys, read_profile};
 
 /// `[federation]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -18,6 +18,7 @@ pub(super) struct FederationConfig {
     profile: PathBuf,
     #[serde(rename = "as")]
     own: String,
+    key: Option<PathBuf>,
     revoked: Option<PathBuf>,
     #[serde(default)]
     unsigned: bool,
@@ -34,6 +35,7 @@ impl FederationConfig {
             let text = format!("[federation] as = \"{own}\" is no partner: they are {names}");
             return Err(Error::Caller(text));
         };
+        check_key(&profile, own, self.key.as_deref(), self.unsigned, "[federation] key")?;
         let signed = profile.is_signed_by_all(&read_keys(self.revoked.as_deref())?);
         if let (Err(what), false) = (signed, self.unsigned) {
             let remedy = "unsigned = true applies it all the same";
@@ -91,13 +93,35 @@ mod tests {
 
     #[test]
     fn a_profile_is_applied_that_all_have_signed() {
-        let unsigned = said("as = \"USA\"", "").unwrap_err();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/federation.toml");
+        let profile = crate::federation::read_profile(path.as_ref()).unwrap();
+        let own = std::env::temp_dir().join(format!("longwire-own-{}", std::process::id()));
+        std::fs::write(&own, profile.partner("USA").unwrap().key.to_string()).unwrap();
+        let keys = format!("as = \"USA\"\nkey = \"{}\"", own.display());
+        let unsigned = said(&keys, "").unwrap_err();
+        std::fs::remove_file(&own).unwrap();
         assert!(unsigned.contains("is not signed by DEU (not signed), NOR"), "{unsigned}");
         let stranger = said("as = \"FRA\"\nunsigned = true", "").unwrap_err();
         assert!(stranger.contains("they are DEU, NOR, PRT, USA"), "{stranger}");
         let settings = said("as = \"USA\"\nunsigned = true", "").unwrap();
         let federation = settings.federation.unwrap();
         assert_eq!((&*federation.own, federation.flows().len()), ("USA", 5));
+    }
+
+    /// A profile is checked against the operator's own key, not against the keys that it names.
+    #[test]
+    fn the_profile_has_the_operators_own_key() {
+        let missing = said("as = \"USA\"", "").unwrap_err();
+        assert!(missing.contains("key = \"FILE\""), "{missing}");
+        let path = std::env::temp_dir().join(format!("longwire-pub-{}", std::process::id()));
+        let of = |digit: &str| {
+            std::fs::write(&path, format!("ed25519:{} USA\n", digit.repeat(64))).unwrap();
+            let keys = format!("as = \"USA\"\nunsigned = true\nkey = \"{}\"", path.display());
+            said(&keys, "").map(|_| ())
+        };
+        let wrong = of("0").unwrap_err();
+        std::fs::remove_file(&path).unwrap();
+        assert!(wrong.contains("has another key for USA"), "{wrong}");
     }
 
     #[test]
