@@ -134,6 +134,8 @@ pub(crate) enum Party {
     Own,
     /// A partner's broker.
     Partner(Arc<str>),
+    /// Another member of a mesh, which has measured what came in there.
+    Mesh,
 }
 
 impl Federation {
@@ -187,7 +189,7 @@ impl Federation {
 
     fn name_of<'a>(&'a self, party: &'a Party) -> &'a Arc<str> {
         match party {
-            Party::Own => &self.own,
+            Party::Own | Party::Mesh => &self.own,
             Party::Partner(partner) => partner,
         }
     }
@@ -214,7 +216,8 @@ impl Federation {
     ) -> Result<bool, Box<Breach>> {
         let topic = publication.topic.clone();
         let found = self.found(&topic);
-        if *party == Party::Own && (found.is_empty() || topic.starts_with('$')) {
+        let is_ours = !matches!(party, Party::Partner(_));
+        if is_ours && (found.is_empty() || topic.starts_with('$')) {
             return Ok(false);
         }
         let who = self.name_of(party);
@@ -227,6 +230,7 @@ impl Federation {
         let goes = |&&(_, flow, publisher): &&(usize, &Flow, &Arc<str>)| match party {
             Party::Own => *publisher == self.own,
             Party::Partner(partner) => flow.crosses(publisher, partner, &self.own),
+            Party::Mesh => *publisher == self.own || self.comes(flow, publisher),
         };
         let Some((at, flow, _)) = found.iter().find(goes) else {
             let flow = found.first().map(|(_, flow, _)| *flow);
@@ -253,18 +257,26 @@ impl Federation {
                 return breach(Some(flow), BreachKind::MediaType, what);
             }
         }
-        if let Err(what) = meters.pass(now, *at, terms, bytes + topic.len() as u64) {
+        if *party != Party::Mesh
+            && let Err(what) = meters.pass(now, *at, terms, bytes + topic.len() as u64)
+        {
             return breach(Some(flow), BreachKind::Rate, what);
         }
         terms.apply(now, publication);
         Ok(terms.conflate)
     }
 
+    /// Whether some partner's broker gives what `publisher` says to this nation.
+    fn comes(&self, flow: &Flow, publisher: &str) -> bool {
+        let mut senders = [Some(publisher), flow.via.as_deref()].into_iter().flatten();
+        senders.any(|sender| flow.crosses(publisher, sender, &self.own))
+    }
+
     /// Whether somebody may get what is published to a topic.
     pub(crate) fn may_receive(&self, party: &Party, topic: &str) -> bool {
         let found = self.found(topic);
         match party {
-            Party::Own => {
+            Party::Own | Party::Mesh => {
                 found.is_empty()
                     || found.iter().any(|(_, flow, from)| flow.is_seen_by(from, &self.own))
             }
@@ -282,7 +294,7 @@ impl Federation {
         let flow_of = |stream: &Stream| self.flows.get(stream.flow);
         let gets = |stream: &&Stream| {
             flow_of(stream).is_some_and(|flow| match party {
-                Party::Own => flow.is_seen_by(&stream.publisher, &self.own),
+                Party::Own | Party::Mesh => flow.is_seen_by(&stream.publisher, &self.own),
                 Party::Partner(partner) => flow.crosses(&stream.publisher, &self.own, partner),
             })
         };

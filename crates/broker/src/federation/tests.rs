@@ -68,6 +68,13 @@ fn who_publishes_what_where() {
         ("NOR", Party::Own, "nato/NOR/1/position", true),
         ("NOR", Party::Own, "national/anything", true),
         ("NOR", Party::Own, "nato/DEU/1/position", false),
+        ("NOR", Party::Mesh, "nato/NOR/1/position", true),
+        ("NOR", Party::Mesh, "nato/DEU/1/position", true),
+        ("NOR", Party::Mesh, "intel/PRT/a/b", true),
+        ("NOR", Party::Mesh, "national/anything", true),
+        ("NOR", Party::Mesh, "secret/DEU", false),
+        ("DEU", Party::Mesh, "intel/PRT/a/b", true),
+        ("PRT", Party::Mesh, "nato/DEU/1/position", false),
         ("NOR", partner("DEU"), "nato/DEU/1/position", true),
         ("NOR", partner("DEU"), "nato/NOR/1/position", false),
         ("NOR", partner("DEU"), "national/anything", false),
@@ -133,6 +140,8 @@ fn a_flow_has_its_terms() {
     let topic = "nato/NOR/1/position";
     let said = |publication| admitted("NOR", &Party::Own, publication);
     assert!(said(publication(topic, 101)).unwrap_err().contains("101 bytes"));
+    let of_mesh = admitted("NOR", &Party::Mesh, publication("nato/DEU/1/position", 101));
+    assert!(of_mesh.unwrap_err().contains("101 bytes"), "another member measures by its own");
     assert_eq!(said(publication(topic, 100)), Ok(()));
     assert_eq!(said(json(publication(topic, 1), "Application/JSON; charset=utf-8")), Ok(()));
     assert!(said(json(publication(topic, 1), "text/xml")).unwrap_err().contains("text/xml"));
