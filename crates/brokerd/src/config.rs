@@ -24,7 +24,7 @@ use crate::error::Error;
 use bridge::BridgeConfig;
 pub(crate) use bridge::Target;
 use federation::FederationConfig;
-pub(crate) use federation::check_version;
+pub(crate) use federation::succeed;
 use form::FormConfig;
 use mesh::MeshConfig;
 

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio_rustls::TlsAcceptor;
 
 use crate::bound::Bound;
-use crate::config::{Config, check_version};
+use crate::config::{Config, succeed};
 use crate::consumers::{self, Consumers};
 use crate::dials::Dials;
 use crate::error::Error;
@@ -142,9 +142,9 @@ impl Owner {
     /// # Errors
     /// What cannot be read; all stays as it was.
     pub(crate) fn reload(&self, config: &Config, needs_restart: &[&str]) -> Result<(), Error> {
-        let (settings, mut current) = (config.settings()?, Current::new(config)?);
+        let (mut settings, mut current) = (config.settings()?, Current::new(config)?);
         let running = self.broker.borrow().core().settings().federation.clone();
-        check_version(running.as_deref(), settings.federation.as_deref())?;
+        settings.federation = succeed(running.as_deref(), settings.federation)?;
         current.tls = current.tls.or_else(|| self.acceptor());
         self.current.replace(current);
         self.broker.borrow_mut().set_settings(settings);

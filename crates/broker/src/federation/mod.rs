@@ -110,6 +110,9 @@ pub struct Federation {
     pub own: Arc<str>,
     /// All partners.
     pub partners: BTreeSet<Arc<str>>,
+    /// Those that were partners and are none any more: nothing comes from them or goes to them.
+    /// Without it their users would be clients of the own nation.
+    pub former: BTreeSet<Arc<str>>,
     /// From when on it holds, since 1970.
     pub valid_from: Duration,
     /// Until when.
@@ -156,7 +159,19 @@ impl Federation {
                 streams.push(Stream { flow: at, publisher: publisher.clone(), filter });
             }
         }
-        Self { profile, version, own, partners, valid_from, valid_until, flows, streams, tree }
+        let former = BTreeSet::new();
+        Self {
+            profile,
+            version,
+            own,
+            partners,
+            former,
+            valid_from,
+            valid_until,
+            flows,
+            streams,
+            tree,
+        }
     }
 
     /// Its flows.
@@ -165,10 +180,18 @@ impl Federation {
         &self.flows
     }
 
-    /// Whether a user is another partner's broker.
+    /// The same, where partners of before are none any more.
+    #[must_use]
+    pub fn with_former(mut self, former: impl IntoIterator<Item = Arc<str>>) -> Self {
+        self.former.extend(former);
+        self.former.retain(|name| !self.partners.contains(name));
+        self
+    }
+
+    /// Whether a user is another partner's broker, or was.
     #[must_use]
     pub fn is_partner(&self, user: &str) -> bool {
-        user != &*self.own && self.partners.contains(user)
+        user != &*self.own && (self.partners.contains(user) || self.former.contains(user))
     }
 
     /// Who has a session.
@@ -182,7 +205,7 @@ impl Federation {
 
     /// Who a user is.
     pub(crate) fn party_of_user(&self, user: Option<&str>) -> Party {
-        user.and_then(|user| self.partners.get(user))
+        user.and_then(|user| self.partners.get(user).or_else(|| self.former.get(user)))
             .filter(|partner| **partner != self.own)
             .map_or(Party::Own, |partner| Party::Partner(partner.clone()))
     }

@@ -131,6 +131,20 @@ fn who_sees_what() {
     }
 }
 
+/// Who is no partner any more has nothing of what the own nation has.
+#[test]
+fn a_former_partner_is_no_client_of_ones_own() {
+    let nor = federation("NOR").with_former(["FRA".into(), "DEU".into()]);
+    assert_eq!(nor.former, names(&["FRA"]), "DEU is a partner again");
+    let party = nor.party_of_user(Some("FRA"));
+    assert!(party == partner("FRA") && nor.is_partner("FRA"));
+    assert!(!nor.may_receive(&party, "national"));
+    assert!(!nor.may_receive(&party, "nato/NOR/1/position"));
+    assert!(nor.may_subscribe(&party, "#").is_err());
+    let mut one = publication("national", 1);
+    assert!(nor.admit(NOW, &party, &mut Meters::default(), &mut one).is_err());
+}
+
 #[test]
 fn a_flow_has_its_terms() {
     let json = |mut it: Publication, media_type: &str| {

@@ -19,6 +19,8 @@ pub(super) struct FederationConfig {
     #[serde(rename = "as")]
     own: String,
     key: Option<PathBuf>,
+    #[serde(default)]
+    former: Vec<String>,
     revoked: Option<PathBuf>,
     #[serde(default)]
     unsigned: bool,
@@ -51,32 +53,42 @@ impl FederationConfig {
             );
             return Err(Error::Caller(text));
         }
-        Ok(Arc::new(federation))
+        if self.former.iter().any(|former| former == own) {
+            let text = format!("[federation] former: {own} is this broker's own nation");
+            return Err(Error::Caller(text));
+        }
+        let former = self.former.iter().map(|name| Arc::from(name.as_str()));
+        Ok(Arc::new(federation.with_former(former)))
     }
 }
 
-/// Whether a profile may take the place of the one that runs: no older version of it does.
+/// What takes the place of the profile that runs: no older version of it does. Who was a partner
+/// and is none any more is known on.
 ///
 /// # Errors
-/// It is older.
-pub(crate) fn check_version(
+/// It is older, or there is none any more.
+pub(crate) fn succeed(
     running: Option<&Federation>,
-    new: Option<&Federation>,
-) -> Result<(), Error> {
-    match (running, new) {
-        (Some(running), Some(new))
-            if running.profile == new.profile && running.version > new.version =>
-        {
-            let Federation { profile, version, .. } = new;
-            let text = format!(
-                "[federation] profile {profile} version {version} is older than version {}, which \
-                 runs: take the newer file, or start again",
-                running.version
-            );
-            Err(Error::Caller(text))
-        }
-        _ => Ok(()),
+    new: Option<Arc<Federation>>,
+) -> Result<Option<Arc<Federation>>, Error> {
+    let Some(running) = running else { return Ok(new) };
+    let Some(new) = new else {
+        // Its partners would be clients of the own nation.
+        let text = "[federation] is gone, while partners may be connected: start again";
+        return Err(Error::Caller(text.to_owned()));
+    };
+    if running.profile == new.profile && running.version > new.version {
+        let Federation { profile, version, .. } = &*new;
+        let text = format!(
+            "[federation] profile {profile} version {version} is older than version {}, which \
+             runs: take the newer file, or start again",
+            running.version
+        );
+        return Err(Error::Caller(text));
     }
+    let before = running.partners.iter().chain(&running.former);
+    let before: Vec<Arc<str>> = before.filter(|name| **name != new.own).cloned().collect();
+    Ok(Some(Arc::new(Federation::clone(&new).with_former(before))))
 }
 
 #[cfg(test)]
@@ -136,10 +148,26 @@ mod tests {
         let settings = said("as = \"USA\"\nunsigned = true", "").unwrap();
         let one = settings.federation.unwrap();
         let mut older = broker::Federation::clone(&one);
-        assert!(super::check_version(Some(&one), Some(&older)).is_ok());
+        let said = |running, new: &broker::Federation| {
+            super::succeed(running, Some(std::sync::Arc::new(new.clone())))
+        };
+        assert!(said(Some(&one), &older).is_ok());
         older.version = 0;
-        let what = super::check_version(Some(&one), Some(&older)).unwrap_err().to_string();
+        let what = said(Some(&one), &older).unwrap_err().to_string();
         assert!(what.contains("version 0 is older than version 1"), "{what}");
-        assert!(super::check_version(None, Some(&older)).is_ok());
+        assert!(said(None, &older).is_ok());
+    }
+
+    #[test]
+    fn who_was_a_partner_is_known_on() {
+        let keys = "as = \"USA\"\nunsigned = true\nformer = [\"FRA\"]";
+        let mut new = broker::Federation::clone(&said(keys, "").unwrap().federation.unwrap());
+        let running = new.clone();
+        new.partners.remove("DEU");
+        new.former.clear();
+        let new = std::sync::Arc::new(new);
+        let after = super::succeed(Some(&running), Some(new)).unwrap().unwrap();
+        assert!(after.is_partner("DEU") && after.is_partner("FRA") && after.is_partner("NOR"));
+        assert!(super::succeed(Some(&running), None).is_err(), "needs a restart");
     }
 }
