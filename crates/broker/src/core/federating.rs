@@ -1,15 +1,17 @@
 //! The profile of a federation, where publications come and go.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Core, Opening};
-use crate::event::Event;
+use crate::event::{Drop, Event};
 use crate::federation::{Breach, Federation, Party, Refused};
 use crate::ids::{ClientKey, Protocol, SessionId};
 use crate::index::Subscriber;
-use crate::publication::Publication;
+use crate::publication::{Grade, Publication};
 use crate::refusal::Refusal;
+use crate::session::Session;
 
 /// What the profile of the federation has refused since the start.
 pub(crate) fn federation_refused(core: &Core) -> Vec<Refused> {
@@ -63,6 +65,42 @@ pub(super) fn may_receive(
     move |client, user, topic| {
         federation
             .is_none_or(|federation| federation.may_receive(&federation.party(client, user), topic))
+    }
+}
+
+/// Whether what a session has waiting, or what is retained, may leave for it now: a profile ends, and
+/// another takes its place, while messages wait.
+pub(super) fn may_leave(
+    federation: Option<&Federation>,
+    now: Duration,
+    session: &Session,
+    topic: &str,
+) -> bool {
+    federation.is_none_or(|federation| {
+        let party = federation.party(&session.key, session.user.as_deref());
+        federation.may_leave(now, &party, topic)
+    })
+}
+
+/// What a session has under way is not sent again where it may not leave any more.
+pub(super) fn withhold(core: &mut Core, now: Duration, id: SessionId) {
+    let Some(federation) = core.settings.federation.clone() else { return };
+    let Some(session) = core.sessions.get(id) else { return };
+    let party = federation.party(&session.key, session.user.as_deref());
+    let held: Vec<(u16, Arc<Publication>, Grade)> = session
+        .inflight
+        .sent()
+        .filter(|(_, entry)| !federation.may_leave(now, &party, &entry.publication.topic))
+        .map(|(handle, entry)| (handle, entry.publication.clone(), entry.grade))
+        .collect();
+    for (handle, publication, grade) in held {
+        if grade == Grade::ExactlyOnce {
+            // Its number is freed as if the client had it: it may have, and not said so yet.
+            core.tell_dropped(&publication, Some(id), Drop::Refused);
+            core.received(id, handle);
+        } else {
+            core.finish(id, handle, true);
+        }
     }
 }
 

@@ -84,6 +84,7 @@ impl Core {
             self.sessions.insert(Session::new(opening.client.clone(), user, expiry))
         });
         attach(self, id, &opening, expiry);
+        federating::withhold(self, now, id);
         set_aside(self, now, id);
         self.timers.set(Deadline::End(id), None);
         self.timers.set(Deadline::Will(id), None);

@@ -309,6 +309,12 @@ impl Federation {
         }
     }
 
+    /// Whether it may leave for somebody now: to partners only while the profile holds.
+    pub(crate) fn may_leave(&self, now: Duration, party: &Party, topic: &str) -> bool {
+        let holds = || (self.valid_from..self.valid_until).contains(&now);
+        (!matches!(party, Party::Partner(_)) || holds()) && self.may_receive(party, topic)
+    }
+
     /// Whether somebody may subscribe to a filter: some of its topics may come to him.
     ///
     /// # Errors

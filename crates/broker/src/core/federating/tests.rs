@@ -208,6 +208,31 @@ fn a_group_loses_nothing_by_a_partner_in_it() {
     assert_eq!(taken(&mut core, deu), [""; 0]);
 }
 
+/// What waits for a partner, is retained or under way stays here once the profile has ended.
+#[test]
+fn nothing_leaves_after_the_profile() {
+    let mut core = Core::new(settings());
+    let own = open(&mut core, Protocol::Mqtt, "own", None);
+    let deu = open(&mut core, Protocol::Bridge, "DEU", None);
+    core.subscribe_unchecked(deu, Subscription::new("#", Grade::AtLeastOnce)).unwrap();
+    assert_eq!(taken(&mut core, deu), [""; 0]);
+    assert_eq!(publish(&mut core, own, "nato/NOR/position", "x"), Ok(1));
+    assert_eq!(taken(&mut core, deu), ["nato/NOR/position"]);
+    assert_eq!(publish(&mut core, own, "nato/NOR/position", "y"), Ok(1));
+    let mut settings = settings();
+    let mut federation = Federation::clone(settings.federation.as_deref().unwrap());
+    federation.valid_until = NOW;
+    settings.federation = Some(Arc::new(federation));
+    core.set_settings(settings);
+    assert_eq!(taken(&mut core, deu), [""; 0]);
+    let mut again = opening(Protocol::Bridge, "DEU", None);
+    again.clean = false;
+    assert!(core.open(NOW, again).unwrap().present);
+    core.subscribe_unchecked(deu, Subscription::new("nato/#", Grade::AtLeastOnce)).unwrap();
+    assert_eq!(taken(&mut core, deu), [""; 0]);
+    assert_eq!(core.waiting(deu), (0, 0));
+}
+
 /// Nobody gets the session of another nation's client by saying its name.
 #[test]
 fn a_session_is_of_one_nation() {
