@@ -19,7 +19,7 @@ use proto::urgency::Urgency;
 
 use crate::filter::{covers, overlap};
 use crate::ids::{ClientKey, Protocol};
-use crate::publication::{Grade, Publication};
+use crate::publication::{Details, Grade, Publication};
 
 pub use breach::{Breach, Kind as BreachKind};
 pub(crate) use meter::Meters;
@@ -60,13 +60,13 @@ pub struct Terms {
     pub expiry: Option<Duration>,
     /// The media type of their payloads; `None`: any.
     pub media_type: Option<String>,
-    /// Longest payload in bytes.
+    /// Longest payload with the properties beside it, in bytes.
     pub max_bytes: u64,
     /// Thousandths of a message that one publisher may send a second.
     pub messages_per_1000_s: u64,
     /// Messages that may come at once, if none came before.
     pub burst: u32,
-    /// Bytes of payloads and topics a second; `None`: what the messages have.
+    /// Bytes of payloads, properties and topics a second; `None`: what the messages have.
     pub bytes_per_s: Option<u64>,
     /// A newer one takes the place of an older one of its topic that still waits.
     pub conflate: bool,
@@ -267,7 +267,8 @@ impl Federation {
             return breach(flow, BreachKind::Direction, what);
         };
         let terms = &flow.terms;
-        let bytes = publication.payload.len() as u64;
+        let said = publication.details.as_deref().map_or(0, Details::said_bytes);
+        let bytes = (publication.payload.len() + said) as u64;
         if bytes > terms.max_bytes {
             let what = format!("sent {bytes} bytes to '{topic}', over {}", terms.max_bytes);
             return breach(Some(flow), BreachKind::Size, what);

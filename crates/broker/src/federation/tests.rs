@@ -154,6 +154,9 @@ fn a_flow_has_its_terms() {
     let topic = "nato/NOR/1/position";
     let said = |publication| admitted("NOR", &Party::Own, publication);
     assert!(said(publication(topic, 101)).unwrap_err().contains("101 bytes"));
+    let mut long = publication(topic, 50);
+    long.details_mut().properties.push(("note".to_owned(), "x".repeat(47)));
+    assert!(said(long).unwrap_err().contains("101 bytes"), "properties cross links too");
     let of_mesh = admitted("NOR", &Party::Mesh, publication("nato/DEU/1/position", 101));
     assert!(of_mesh.unwrap_err().contains("101 bytes"), "another member measures by its own");
     assert_eq!(said(publication(topic, 100)), Ok(()));
