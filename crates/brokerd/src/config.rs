@@ -398,8 +398,7 @@ impl Config {
         settings.rules = self.rules()?;
         settings.forms = form::read_all(&self.forms)?;
         settings.access.rules = self.access()?;
-        let federation = self.federation.as_ref();
-        settings.federation = federation.map(|it| it.read(&self.broker)).transpose()?;
+        settings.federation = self.profile()?;
         if settings.max_inflight == 0 {
             return Err(Error::Caller("max_inflight is 0: at least 1".to_owned()));
         }

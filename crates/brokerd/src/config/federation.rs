@@ -7,7 +7,7 @@ use broker::Federation;
 use federation::dialled_by;
 use serde::Deserialize;
 
-use super::BrokerConfig;
+use super::{BrokerConfig, Config};
 use crate::error::Error;
 use crate::federation::{check_key, read_keys, read_profile};
 
@@ -59,6 +59,28 @@ impl FederationConfig {
         }
         let former = self.former.iter().map(|name| Arc::from(name.as_str()));
         Ok(Arc::new(federation.with_former(former)))
+    }
+}
+
+impl Config {
+    /// The profile that is to be applied, if there is one.
+    pub(crate) fn profile(&self) -> Result<Option<Arc<Federation>>, Error> {
+        self.federation.as_ref().map(|it| it.read(&self.broker)).transpose()
+    }
+
+    /// Whether there is a profile that can be read, and each partner in it is one of those of
+    /// another: a user that the other does not know would be a client of the own nation by it.
+    pub(crate) fn has_no_partner_but(&self, other: &Federation) -> bool {
+        let profile = self.federation.as_ref().map(|it| read_profile(&it.profile));
+        let is_known = |name: &str| name == &*other.own || other.is_partner(name);
+        profile
+            .and_then(Result::ok)
+            .is_some_and(|it| it.partners.iter().all(|partner| is_known(&partner.name)))
+    }
+
+    /// All but `[federation]`.
+    pub(crate) fn without_profile(&self) -> Self {
+        Self { federation: None, ..self.clone() }
     }
 }
 
@@ -156,6 +178,22 @@ mod tests {
         let what = said(Some(&one), &older).unwrap_err().to_string();
         assert!(what.contains("version 0 is older than version 1"), "{what}");
         assert!(said(None, &older).is_ok());
+    }
+
+    /// A profile that may not be applied keeps the rest of a configuration back only if it names
+    /// somebody whom the one that runs does not know.
+    #[test]
+    fn the_rest_is_taken_where_all_partners_are_known() {
+        let running = said("as = \"USA\"\nunsigned = true", "").unwrap().federation.unwrap();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/federation.toml");
+        let text = format!("[broker]\n[federation]\nprofile = \"{path}\"\nas = \"USA\"");
+        let config: Config = toml::from_str(&text).unwrap();
+        assert!(config.profile().is_err() && config.has_no_partner_but(&running));
+        assert!(config.without_profile().settings().is_ok());
+        let mut less = broker::Federation::clone(&running);
+        less.partners.remove("PRT");
+        assert!(!config.has_no_partner_but(&less));
+        assert!(!config.without_profile().has_no_partner_but(&running));
     }
 
     #[test]
