@@ -73,7 +73,7 @@ fn what_is_wrong_is_one_line() {
         ("to = [\"USA\"]", "to = [\"PRT\"]", "goes in a circle, from PRT to itself"),
         ("to = [\"USA\"]", "to = []", "flow sensors names no partner"),
         ("to = [\"USA\"]", "to = [\"FRA\"]", "\"FRA\" is no partner: known are DEU, NOR, PRT, USA"),
-        ("nato/%p/chat", "nato/+/+/position", "chat contradicts flow positions of line 38"),
+        ("nato/%p/chat", "nato/%p/+/position", "chat contradicts flow positions of line 38"),
         ("nato/%p/chat", "#", "'#' of flow chat has no beginning"),
         ("nato/%p/chat", "nato/a%p/chat", "has another %"),
         ("nato/%p/chat", "nato/chat", "nobody can tell whose a publication of flow chat is"),

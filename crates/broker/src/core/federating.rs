@@ -68,7 +68,7 @@ pub(super) fn may_receive(
     }
 }
 
-/// Whether what a session has waiting, or what is retained, may leave for it now: a profile ends, and
+/// Whether what waits for a session, or is retained, may leave for it now: a profile ends, and
 /// another takes its place, while messages wait.
 pub(super) fn may_leave(
     federation: Option<&Federation>,

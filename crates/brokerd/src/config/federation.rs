@@ -108,6 +108,24 @@ pub(crate) fn succeed(
         );
         return Err(Error::Caller(text));
     }
+    if running.profile != new.profile {
+        let text = format!(
+            "[federation] profile {} would take the place of profile {}, which runs: a version of \
+             another agreement is no newer one, start again",
+            new.profile, running.profile
+        );
+        return Err(Error::Caller(text));
+    }
+    let mut same = Federation::clone(&new);
+    same.former.clone_from(&running.former);
+    if running.version == new.version && same != *running {
+        let Federation { profile, version, .. } = &*new;
+        let text = format!(
+            "[federation] profile {profile} version {version} is another text than the one of this \
+             version that runs: give it the next version, or start again"
+        );
+        return Err(Error::Caller(text));
+    }
     let before = running.partners.iter().chain(&running.former);
     let before: Vec<Arc<str>> = before.filter(|name| **name != new.own).cloned().collect();
     Ok(Some(Arc::new(Federation::clone(&new).with_former(before))))
@@ -174,6 +192,15 @@ mod tests {
             super::succeed(running, Some(std::sync::Arc::new(new.clone())))
         };
         assert!(said(Some(&one), &older).is_ok());
+        older.valid_until += std::time::Duration::from_secs(1);
+        let what = said(Some(&one), &older).unwrap_err().to_string();
+        assert!(what.contains("another text"), "{what}");
+        older.version = 2;
+        assert!(said(Some(&one), &older).is_ok());
+        older.profile = "another".into();
+        let what = said(Some(&one), &older).unwrap_err().to_string();
+        assert!(what.contains("no newer one"), "{what}");
+        older.profile = one.profile.clone();
         older.version = 0;
         let what = said(Some(&one), &older).unwrap_err().to_string();
         assert!(what.contains("version 0 is older than version 1"), "{what}");
@@ -201,6 +228,7 @@ mod tests {
         let keys = "as = \"USA\"\nunsigned = true\nformer = [\"FRA\"]";
         let mut new = broker::Federation::clone(&said(keys, "").unwrap().federation.unwrap());
         let running = new.clone();
+        new.version += 1;
         new.partners.remove("DEU");
         new.former.clear();
         let new = std::sync::Arc::new(new);
