@@ -200,6 +200,17 @@ impl Publication {
 }
 
 impl Details {
+    /// Bytes of what its publisher says that goes on to other brokers beside the payload.
+    pub(crate) fn said_bytes(&self) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let properties = self.properties.iter().map(|(name, value)| name.len() + value.len());
+        text(&self.content_type)
+            + text(&self.reply_to)
+            + text(&self.message_id)
+            + self.correlation.as_ref().map_or(0, Bytes::len)
+            + properties.sum::<usize>()
+    }
+
     fn size_bytes(&self) -> usize {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let bytes = |bytes: &Option<Bytes>| bytes.as_ref().map_or(0, Bytes::len);

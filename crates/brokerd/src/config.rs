@@ -24,7 +24,7 @@ use crate::error::Error;
 use bridge::BridgeConfig;
 pub(crate) use bridge::Target;
 use federation::FederationConfig;
-pub(crate) use federation::check_version;
+pub(crate) use federation::succeed;
 use form::FormConfig;
 use mesh::MeshConfig;
 
@@ -398,8 +398,7 @@ impl Config {
         settings.rules = self.rules()?;
         settings.forms = form::read_all(&self.forms)?;
         settings.access.rules = self.access()?;
-        let federation = self.federation.as_ref();
-        settings.federation = federation.map(|it| it.read(&self.broker)).transpose()?;
+        settings.federation = self.profile()?;
         if settings.max_inflight == 0 {
             return Err(Error::Caller("max_inflight is 0: at least 1".to_owned()));
         }

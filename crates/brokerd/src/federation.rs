@@ -67,6 +67,46 @@ pub fn read_keys(path: Option<&Path>) -> Result<Vec<Key>, Error> {
     keys_of(&text).map_err(|what| Error::Caller(format!("{}: {what}", path.display())))
 }
 
+/// Whether a profile has the key of `own` that its operator has in a file: signatures are checked
+/// against keys that the profile itself names, so that one key is to be known from elsewhere.
+/// Without a file only an unsigned profile passes; `what` names the option.
+///
+/// # Errors
+/// There is no file, it has not one key, or the profile has another.
+pub fn check_key(
+    profile: &Profile,
+    own: &str,
+    path: Option<&Path>,
+    unsigned: bool,
+    what: &str,
+) -> Result<(), Error> {
+    let Some(path) = path else {
+        if unsigned {
+            return Ok(());
+        }
+        let text = "the own public key is needed, since a profile names its keys itself: \
+                    key = \"FILE\", the longwire.pub of longwire keygen";
+        return Err(Error::Caller(format!("{what}: {text}")));
+    };
+    let shown = path.display();
+    let keys = read_keys(Some(path))?;
+    let [key] = keys.as_slice() else {
+        let text = format!("{what}: {shown} has {} keys: one is needed, {own}'s own", keys.len());
+        return Err(Error::Caller(text));
+    };
+    match profile.partner(own) {
+        Some(partner) if partner.key == *key => Ok(()),
+        _ => {
+            let Profile { name, version, .. } = profile;
+            let text = format!(
+                "{what}: profile {name} version {version} has another key for {own} than {shown}: \
+                 somebody else has made it, or the file is an older key"
+            );
+            Err(Error::Caller(text))
+        }
+    }
+}
+
 /// The key that somebody signs with, in PKCS#8 in PEM, as `longwire keygen` writes it.
 ///
 /// # Errors

@@ -111,9 +111,10 @@ pub fn serve(
         let started = config;
         while let Order::Reload(config) = order().await {
             let taken = (*config).and_then(|config| {
-                check(&config)?;
+                // A profile that is not good is looked at apart: the rest is taken without it.
+                check(&config.without_profile())?;
                 // The listeners stay those of the start, whatever addresses stand there now.
-                check(&started.with_access_of(&config))?;
+                check(&started.with_access_of(&config).without_profile())?;
                 owner.reload(&config, &started.needs_restart(&config))
             });
             if let Err(error) = taken {

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio_rustls::TlsAcceptor;
 
 use crate::bound::Bound;
-use crate::config::{Config, check_version};
+use crate::config::{Config, succeed};
 use crate::consumers::{self, Consumers};
 use crate::dials::Dials;
 use crate::error::Error;
@@ -138,13 +138,24 @@ impl Owner {
     }
 
     /// Takes what can be taken of a configuration that has changed and is good; the rest is said.
+    /// A profile that is not signed, or older, keeps nothing else from being taken: users that are
+    /// let in no more, certificates, rules. The one that runs stays then.
     ///
     /// # Errors
     /// What cannot be read; all stays as it was.
     pub(crate) fn reload(&self, config: &Config, needs_restart: &[&str]) -> Result<(), Error> {
-        let (settings, mut current) = (config.settings()?, Current::new(config)?);
+        let mut settings = config.without_profile().settings()?;
+        let mut current = Current::new(config)?;
         let running = self.broker.borrow().core().settings().federation.clone();
-        check_version(running.as_deref(), settings.federation.as_deref())?;
+        settings.federation = match config.profile().and_then(|it| succeed(running.as_deref(), it))
+        {
+            Ok(profile) => profile,
+            Err(error) if running.as_deref().is_some_and(|it| config.has_no_partner_but(it)) => {
+                tracing::error!(%error, "the profile was not read again: the one before holds on");
+                running
+            }
+            Err(error) => return Err(error),
+        };
         current.tls = current.tls.or_else(|| self.acceptor());
         self.current.replace(current);
         self.broker.borrow_mut().set_settings(settings);

@@ -120,11 +120,13 @@ fn faults_of(flow: &FederationFlow) -> Vec<(&'static str, String, String)> {
             let what = format!("flow {name} goes in a circle, from {via} via itself");
             fault("flow.via", what, remedy);
         }
-        let is_named = topic.split('/').any(|level| level == FEDERATION_PUBLISHER);
-        if from.len() > 1 && !is_named {
-            let remedy = "name who publishes by %p in the topic, or make a flow of each";
-            fault("flow.via", format!("{via} cannot tell whose flow {name} is"), remedy);
-        }
+    }
+    // Whose a publication is, is known by its topic alone, by all who give and take it.
+    let is_named = topic.split('/').any(|level| level == FEDERATION_PUBLISHER);
+    if from.len() > 1 && !is_named {
+        let remedy = "name who publishes by %p in the topic, or make a flow of each";
+        let what = format!("nobody can tell whose a publication of flow {name} is");
+        fault("flow.topic", what, remedy);
     }
     faults
 }

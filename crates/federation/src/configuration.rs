@@ -12,6 +12,8 @@ use crate::profile::{Partner, Profile};
 pub struct Options {
     /// The profile's file, as the broker is to open it.
     pub file: String,
+    /// The file of the partner's own public key, which the profile is to have.
+    pub key: Option<String>,
     /// The file of keys that count no more, if there is one.
     pub revoked: Option<String>,
     /// The profile is applied although not all partners have signed it.
@@ -86,6 +88,9 @@ pub fn configuration(profile: &Profile, own: &str, options: &Options) -> Option<
     }
     let _ = writeln!(text, "\n[federation]\nprofile = {}", quoted(&options.file));
     let _ = writeln!(text, "as = {}", quoted(&own.name));
+    if let Some(key) = &options.key {
+        let _ = writeln!(text, "key = {}", quoted(key));
+    }
     if let Some(revoked) = &options.revoked {
         let _ = writeln!(text, "revoked = {}", quoted(revoked));
     }

@@ -27,7 +27,8 @@ Examples:
   longwire federation sign profile.toml --key nor-keys/longwire.key
   longwire federation verify profile.toml
   longwire federation diff old.toml profile.toml
-  longwire federation apply profile.toml --as NOR --users users.txt > broker.toml
+  longwire federation apply profile.toml --as NOR --key nor-keys/longwire.pub \
+    --users users.txt > broker.toml
   longwire broker --config broker.toml")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -77,6 +78,9 @@ struct VerifyArgs {
     /// The profile.
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// A public key known from elsewhere, which is to be a partner's in the profile.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
     /// Keys that count no more besides those that the profile names: lines as in longwire.pub.
     #[arg(long, value_name = "FILE")]
     revoked: Option<PathBuf>,
@@ -108,6 +112,9 @@ struct ApplyArgs {
     /// Whose broker it is for.
     #[arg(long = "as", value_name = "NATION")]
     own: String,
+    /// Its own public key, which the profile is to have: the longwire.pub of `longwire keygen`.
+    #[arg(long, value_name = "FILE", required_unless_present = "unsigned")]
+    key: Option<PathBuf>,
     /// The broker's own configuration, which the profile's part is put behind: listeners, users.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["mqtt", "users"])]
     base: Option<PathBuf>,
@@ -258,6 +265,12 @@ fn replace(path: &Path, text: &str) -> Result<(), Error> {
 fn verify(args: &VerifyArgs) -> Done {
     let profile = files::read_profile(&args.file)?;
     let revoked = files::read_keys(args.revoked.as_deref())?;
+    for key in files::read_keys(args.key.as_deref())? {
+        if !profile.partners.iter().any(|partner| partner.key == key) {
+            let shown = args.file.display();
+            return Err(Error::Caller(format!("{shown}: {key} is the key of no partner in it")));
+        }
+    }
     let all = profile.standing(&revoked);
     let is_whole = all.iter().all(|(_, standing)| *standing == Standing::Signed);
     let code = if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE };
@@ -298,12 +311,17 @@ fn diff(args: &DiffArgs) -> Done {
 fn apply(args: &ApplyArgs) -> Done {
     let profile = files::read_profile(&args.file)?;
     let revoked = files::read_keys(args.revoked.as_deref())?;
+    if profile.partner(&args.own).is_some() {
+        let unsigned = args.unsigned;
+        files::check_key(&profile, &args.own, args.key.as_deref(), unsigned, "--key")?;
+    }
     if let (Err(what), false) = (profile.is_signed_by_all(&revoked), args.unsigned) {
         return Err(Error::Caller(format!("{what}: --unsigned applies it all the same")));
     }
     let base = args.base.as_deref().map(|path| files::read_text(path, MAX_BASE_BYTES));
     let options = Options {
         file: args.file.display().to_string(),
+        key: args.key.as_ref().map(|path| path.display().to_string()),
         revoked: args.revoked.as_ref().map(|path| path.display().to_string()),
         unsigned: args.unsigned,
         passwords: args.passwords.clone(),

@@ -101,7 +101,13 @@ fn a_profile_is_checked_signed_and_compared() {
     let (status, out, _) = done(&["federation", "verify", &file]);
     assert_eq!(status, Some(1));
     assert!(out.contains("NOR        not signed"), "{out}");
-    let apply = ["federation", "apply", &file, "--as", "PRT"];
+    let own = nations.path("PRT/longwire.pub");
+    let apply = ["federation", "apply", &file, "--as", "PRT", "--key", &own];
+    // The key is known from elsewhere: the profile names whatever it likes.
+    let others = nations.path("DEU/longwire.pub");
+    let (status, _, error) = done(&["federation", "apply", &file, "--as", "PRT", "--key", &others]);
+    assert_eq!(status, Some(2));
+    assert!(error.contains("has another key for PRT"), "{error}");
     let (status, out, error) = done(&apply);
     assert_eq!((status, out.as_str()), (Some(2), ""));
     assert!(error.contains("is not signed by DEU (not signed), NOR"), "{error}");
@@ -157,7 +163,8 @@ impl Broker {
         fs::write(nations.path("PRT.password"), "secret\n").unwrap();
         let config = nations.path("broker.toml");
         let (file, dir) = (nations.path("profile.toml"), nations.path(""));
-        let apply = ["federation", "apply", &file, "--as", "NOR", "--out", &config];
+        let own = nations.path("NOR/longwire.pub");
+        let apply = ["federation", "apply", &file, "--as", "NOR", "--out", &config, "--key", &own];
         let more = ["--mqtt", "127.0.0.1:0", "--users", &users, "--passwords", &dir];
         said(&[&apply[..], &more].concat());
         let log = fs::File::create(nations.path("log")).unwrap();

@@ -6,7 +6,7 @@ use super::notes::forget_notes;
 use super::publishing::{Addressed, identifiers};
 use super::publishing::{leaves, member_of, queue_once};
 use super::session_of;
-use super::{Core, Deadline, watching};
+use super::{Core, Deadline, federating, watching};
 use crate::change::Change;
 use crate::event::{Drop, Event};
 use crate::filter::shared;
@@ -126,7 +126,8 @@ fn hand_over(core: &mut Core, entry: &Entry) -> bool {
     let hits = core.index.find(&entry.publication.topic);
     let share = hits.shares.iter().find(|share| share.of == of);
     let Some(share) = share else { return false };
-    let Some(member) = member_of(core, &share.members) else { return false };
+    let members = federating::who_may(core, &share.members, &entry.publication.topic);
+    let Some(member) = member_of(core, &members) else { return false };
     let grade = entry.publication.grade.min(member.grade);
     let addressed = Addressed {
         grade,

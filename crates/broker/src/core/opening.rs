@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::closing::publish_will;
 use super::publishing::{check_publish, leaves};
-use super::{Core, Deadline};
+use super::{Core, Deadline, federating};
 use crate::change::Change;
 use crate::event::{Drop, Event};
 use crate::ids::{ClientKey, ConnectionId, Protocol, SessionId};
@@ -52,8 +52,8 @@ impl Core {
     /// Gives a client its session.
     ///
     /// # Errors
-    /// [`Refusal::Quota`] for sessions, [`Refusal::Closing`], and what a will's topic may be
-    /// refused for.
+    /// [`Refusal::Quota`] for sessions, [`Refusal::Closing`], what a will's topic may be refused
+    /// for, and [`Refusal::NotAuthorized`] if the session is of another partner of the federation.
     pub fn open(&mut self, now: Duration, opening: Opening) -> Result<Opened, Refusal> {
         if self.is_closing {
             return Err(Refusal::Closing);
@@ -66,6 +66,9 @@ impl Core {
         if found.is_none() && self.sessions.len() >= self.settings.max_sessions {
             let limit = self.settings.max_sessions as u64;
             return Err(Refusal::Quota { what: "max_sessions", limit });
+        }
+        if found.is_some_and(|id| federating::is_of_another(self, id, &opening)) {
+            return Err(Refusal::NotAuthorized);
         }
         // What the operator has set up stays.
         let is_own = opening.client.protocol == Protocol::Bridge;
@@ -81,6 +84,7 @@ impl Core {
             self.sessions.insert(Session::new(opening.client.clone(), user, expiry))
         });
         attach(self, id, &opening, expiry);
+        federating::withhold(self, now, id);
         set_aside(self, now, id);
         self.timers.set(Deadline::End(id), None);
         self.timers.set(Deadline::Will(id), None);
@@ -127,6 +131,7 @@ fn attach(core: &mut Core, id: SessionId, opening: &Opening, expiry: Duration) {
     let is_durable = core.journal.is_durable() && !expiry.is_zero();
     let principal = core.principals.of(&opening.client, opening.user.as_ref());
     let Some(session) = core.sessions.get_mut(id) else { return };
+    let changed = session.expiry != expiry || !session.stored || session.user != opening.user;
     session.connection = Some(opening.connection);
     session.user = opening.user.clone();
     session.principal = principal;
@@ -134,7 +139,6 @@ fn attach(core: &mut Core, id: SessionId, opening: &Opening, expiry: Duration) {
     session.window = opening.window.clamp(1, max);
     session.will = opening.will.clone().map(Box::new);
     session.inflight.repeat();
-    let changed = session.expiry != expiry || !session.stored;
     session.expiry = expiry;
     if is_durable && changed {
         session.stored = true;

@@ -114,8 +114,8 @@ pub(crate) fn publish_of_mesh(
     if let Err(refusal) = check_publish(core, None, &publication) {
         return Err(refused(core, publication, refusal));
     }
-    // Of whom it is, and what the federation says of it, the member knows where it came in.
-    accept(core, now, None, publication)
+    // The rate was measured where it came in; the rest of the profile holds here too.
+    accept(core, now, Some(Party::Mesh), publication)
 }
 
 fn accept(
@@ -300,7 +300,8 @@ fn distribute(
         }
     }
     for share in &hits.shares {
-        let Some(member) = member_of(core, &share.members) else { continue };
+        let members = federating::who_may(core, &share.members, &publication.topic);
+        let Some(member) = member_of(core, &members) else { continue };
         let Some(mut addressed) = address(publication, &[member], false, conflate) else {
             continue;
         };

@@ -129,9 +129,10 @@ fn restore_session(
     let id = core
         .sessions
         .find(&client)
-        .unwrap_or_else(|| core.sessions.insert(Session::new(client, user, expiry)));
+        .unwrap_or_else(|| core.sessions.insert(Session::new(client, user.clone(), expiry)));
     if let Some(session) = core.sessions.get_mut(id) {
         session.expiry = expiry;
+        session.user = user;
         session.stored = true;
     }
     core.timers.set(Deadline::End(id), Some(now.saturating_add(expiry)));

@@ -88,9 +88,18 @@ impl Core {
                 }
                 return None;
             };
-            if entry.publication.is_expired(now) {
+            let publication = entry.publication.clone();
+            let federation = self.settings.federation.as_deref();
+            let why = if publication.is_expired(now) {
+                Some(Drop::Expired)
+            } else if federating::may_leave(federation, now, session, &publication.topic) {
+                None
+            } else {
+                Some(Drop::Refused)
+            };
+            if let Some(why) = why {
                 let entry = session.queue.pop(turn)?;
-                leaves(self, id, &entry, Drop::Expired);
+                leaves(self, id, &entry, why);
                 continue;
             }
             session.queue.left(turn, now);
@@ -286,7 +295,6 @@ fn fly(core: &mut Core, id: SessionId, entry: Entry) -> Option<Delivery> {
 fn walk(core: &mut Core, now: Duration, id: SessionId) {
     loop {
         let (access, federation) = (&core.settings.access, core.settings.federation.as_deref());
-        let may_receive = federating::may_receive(federation);
         let Some(session) = core.sessions.get_mut(id) else { return };
         if session.walks.is_empty() || session.queue.has_live() {
             return;
@@ -295,13 +303,13 @@ fn walk(core: &mut Core, now: Duration, id: SessionId) {
         match core.retained.step(now, filter, after.as_ref()) {
             Step::Found(publication) => {
                 *after = Some(publication.topic.clone());
+                let granted = *granted;
                 let (user, name) = (session.user.as_deref(), &*session.key.name);
                 if !session.is_trusted && !access.may_receive(user, name, &publication.topic)
-                    || !may_receive(&session.key, session.user.as_deref(), &publication.topic)
+                    || !federating::may_leave(federation, now, session, &publication.topic)
                 {
                     continue;
                 }
-                let granted = *granted;
                 let entry = Entry {
                     number: session.next_number(),
                     grade: publication.grade.min(granted.grade),

@@ -19,7 +19,7 @@ use proto::urgency::Urgency;
 
 use crate::filter::{covers, overlap};
 use crate::ids::{ClientKey, Protocol};
-use crate::publication::{Grade, Publication};
+use crate::publication::{Details, Grade, Publication};
 
 pub use breach::{Breach, Kind as BreachKind};
 pub(crate) use meter::Meters;
@@ -60,13 +60,13 @@ pub struct Terms {
     pub expiry: Option<Duration>,
     /// The media type of their payloads; `None`: any.
     pub media_type: Option<String>,
-    /// Longest payload in bytes.
+    /// Longest payload with the properties beside it, in bytes.
     pub max_bytes: u64,
     /// Thousandths of a message that one publisher may send a second.
     pub messages_per_1000_s: u64,
     /// Messages that may come at once, if none came before.
     pub burst: u32,
-    /// Bytes of payloads and topics a second; `None`: what the messages have.
+    /// Bytes of payloads, properties and topics a second; `None`: what the messages have.
     pub bytes_per_s: Option<u64>,
     /// A newer one takes the place of an older one of its topic that still waits.
     pub conflate: bool,
@@ -110,6 +110,9 @@ pub struct Federation {
     pub own: Arc<str>,
     /// All partners.
     pub partners: BTreeSet<Arc<str>>,
+    /// Those that were partners and are none any more: nothing comes from them or goes to them.
+    /// Without it their users would be clients of the own nation.
+    pub former: BTreeSet<Arc<str>>,
     /// From when on it holds, since 1970.
     pub valid_from: Duration,
     /// Until when.
@@ -134,6 +137,8 @@ pub(crate) enum Party {
     Own,
     /// A partner's broker.
     Partner(Arc<str>),
+    /// Another member of a mesh, which has measured what came in there.
+    Mesh,
 }
 
 impl Federation {
@@ -154,7 +159,19 @@ impl Federation {
                 streams.push(Stream { flow: at, publisher: publisher.clone(), filter });
             }
         }
-        Self { profile, version, own, partners, valid_from, valid_until, flows, streams, tree }
+        let former = BTreeSet::new();
+        Self {
+            profile,
+            version,
+            own,
+            partners,
+            former,
+            valid_from,
+            valid_until,
+            flows,
+            streams,
+            tree,
+        }
     }
 
     /// Its flows.
@@ -163,10 +180,18 @@ impl Federation {
         &self.flows
     }
 
-    /// Whether a user is another partner's broker.
+    /// The same, where partners of before are none any more.
+    #[must_use]
+    pub fn with_former(mut self, former: impl IntoIterator<Item = Arc<str>>) -> Self {
+        self.former.extend(former);
+        self.former.retain(|name| !self.partners.contains(name));
+        self
+    }
+
+    /// Whether a user is another partner's broker, or was.
     #[must_use]
     pub fn is_partner(&self, user: &str) -> bool {
-        user != &*self.own && self.partners.contains(user)
+        user != &*self.own && (self.partners.contains(user) || self.former.contains(user))
     }
 
     /// Who has a session.
@@ -180,14 +205,14 @@ impl Federation {
 
     /// Who a user is.
     pub(crate) fn party_of_user(&self, user: Option<&str>) -> Party {
-        user.and_then(|user| self.partners.get(user))
+        user.and_then(|user| self.partners.get(user).or_else(|| self.former.get(user)))
             .filter(|partner| **partner != self.own)
             .map_or(Party::Own, |partner| Party::Partner(partner.clone()))
     }
 
     fn name_of<'a>(&'a self, party: &'a Party) -> &'a Arc<str> {
         match party {
-            Party::Own => &self.own,
+            Party::Own | Party::Mesh => &self.own,
             Party::Partner(partner) => partner,
         }
     }
@@ -214,7 +239,8 @@ impl Federation {
     ) -> Result<bool, Box<Breach>> {
         let topic = publication.topic.clone();
         let found = self.found(&topic);
-        if *party == Party::Own && (found.is_empty() || topic.starts_with('$')) {
+        let is_ours = !matches!(party, Party::Partner(_));
+        if is_ours && (found.is_empty() || topic.starts_with('$')) {
             return Ok(false);
         }
         let who = self.name_of(party);
@@ -227,6 +253,7 @@ impl Federation {
         let goes = |&&(_, flow, publisher): &&(usize, &Flow, &Arc<str>)| match party {
             Party::Own => *publisher == self.own,
             Party::Partner(partner) => flow.crosses(publisher, partner, &self.own),
+            Party::Mesh => *publisher == self.own || self.comes(flow, publisher),
         };
         let Some((at, flow, _)) = found.iter().find(goes) else {
             let flow = found.first().map(|(_, flow, _)| *flow);
@@ -240,7 +267,8 @@ impl Federation {
             return breach(flow, BreachKind::Direction, what);
         };
         let terms = &flow.terms;
-        let bytes = publication.payload.len() as u64;
+        let said = publication.details.as_deref().map_or(0, Details::said_bytes);
+        let bytes = (publication.payload.len() + said) as u64;
         if bytes > terms.max_bytes {
             let what = format!("sent {bytes} bytes to '{topic}', over {}", terms.max_bytes);
             return breach(Some(flow), BreachKind::Size, what);
@@ -253,18 +281,26 @@ impl Federation {
                 return breach(Some(flow), BreachKind::MediaType, what);
             }
         }
-        if let Err(what) = meters.pass(now, *at, terms, bytes + topic.len() as u64) {
+        if *party != Party::Mesh
+            && let Err(what) = meters.pass(now, *at, terms, bytes + topic.len() as u64)
+        {
             return breach(Some(flow), BreachKind::Rate, what);
         }
         terms.apply(now, publication);
         Ok(terms.conflate)
     }
 
+    /// Whether some partner's broker gives what `publisher` says to this nation.
+    fn comes(&self, flow: &Flow, publisher: &str) -> bool {
+        let mut senders = [Some(publisher), flow.via.as_deref()].into_iter().flatten();
+        senders.any(|sender| flow.crosses(publisher, sender, &self.own))
+    }
+
     /// Whether somebody may get what is published to a topic.
     pub(crate) fn may_receive(&self, party: &Party, topic: &str) -> bool {
         let found = self.found(topic);
         match party {
-            Party::Own => {
+            Party::Own | Party::Mesh => {
                 found.is_empty()
                     || found.iter().any(|(_, flow, from)| flow.is_seen_by(from, &self.own))
             }
@@ -272,6 +308,12 @@ impl Federation {
                 found.iter().any(|(_, flow, from)| flow.crosses(from, &self.own, partner))
             }
         }
+    }
+
+    /// Whether it may leave for somebody now: to partners only while the profile holds.
+    pub(crate) fn may_leave(&self, now: Duration, party: &Party, topic: &str) -> bool {
+        let holds = || (self.valid_from..self.valid_until).contains(&now);
+        (!matches!(party, Party::Partner(_)) || holds()) && self.may_receive(party, topic)
     }
 
     /// Whether somebody may subscribe to a filter: some of its topics may come to him.
@@ -282,7 +324,7 @@ impl Federation {
         let flow_of = |stream: &Stream| self.flows.get(stream.flow);
         let gets = |stream: &&Stream| {
             flow_of(stream).is_some_and(|flow| match party {
-                Party::Own => flow.is_seen_by(&stream.publisher, &self.own),
+                Party::Own | Party::Mesh => flow.is_seen_by(&stream.publisher, &self.own),
                 Party::Partner(partner) => flow.crosses(&stream.publisher, &self.own, partner),
             })
         };

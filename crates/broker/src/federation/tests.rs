@@ -68,6 +68,13 @@ fn who_publishes_what_where() {
         ("NOR", Party::Own, "nato/NOR/1/position", true),
         ("NOR", Party::Own, "national/anything", true),
         ("NOR", Party::Own, "nato/DEU/1/position", false),
+        ("NOR", Party::Mesh, "nato/NOR/1/position", true),
+        ("NOR", Party::Mesh, "nato/DEU/1/position", true),
+        ("NOR", Party::Mesh, "intel/PRT/a/b", true),
+        ("NOR", Party::Mesh, "national/anything", true),
+        ("NOR", Party::Mesh, "secret/DEU", false),
+        ("DEU", Party::Mesh, "intel/PRT/a/b", true),
+        ("PRT", Party::Mesh, "nato/DEU/1/position", false),
         ("NOR", partner("DEU"), "nato/DEU/1/position", true),
         ("NOR", partner("DEU"), "nato/NOR/1/position", false),
         ("NOR", partner("DEU"), "national/anything", false),
@@ -124,6 +131,20 @@ fn who_sees_what() {
     }
 }
 
+/// Who is no partner any more has nothing of what the own nation has.
+#[test]
+fn a_former_partner_is_no_client_of_ones_own() {
+    let nor = federation("NOR").with_former(["FRA".into(), "DEU".into()]);
+    assert_eq!(nor.former, names(&["FRA"]), "DEU is a partner again");
+    let party = nor.party_of_user(Some("FRA"));
+    assert!(party == partner("FRA") && nor.is_partner("FRA"));
+    assert!(!nor.may_receive(&party, "national"));
+    assert!(!nor.may_receive(&party, "nato/NOR/1/position"));
+    assert!(nor.may_subscribe(&party, "#").is_err());
+    let mut one = publication("national", 1);
+    assert!(nor.admit(NOW, &party, &mut Meters::default(), &mut one).is_err());
+}
+
 #[test]
 fn a_flow_has_its_terms() {
     let json = |mut it: Publication, media_type: &str| {
@@ -133,6 +154,11 @@ fn a_flow_has_its_terms() {
     let topic = "nato/NOR/1/position";
     let said = |publication| admitted("NOR", &Party::Own, publication);
     assert!(said(publication(topic, 101)).unwrap_err().contains("101 bytes"));
+    let mut long = publication(topic, 50);
+    long.details_mut().properties.push(("note".to_owned(), "x".repeat(47)));
+    assert!(said(long).unwrap_err().contains("101 bytes"), "properties cross links too");
+    let of_mesh = admitted("NOR", &Party::Mesh, publication("nato/DEU/1/position", 101));
+    assert!(of_mesh.unwrap_err().contains("101 bytes"), "another member measures by its own");
     assert_eq!(said(publication(topic, 100)), Ok(()));
     assert_eq!(said(json(publication(topic, 1), "Application/JSON; charset=utf-8")), Ok(()));
     assert!(said(json(publication(topic, 1), "text/xml")).unwrap_err().contains("text/xml"));

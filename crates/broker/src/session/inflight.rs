@@ -111,6 +111,12 @@ impl Inflight {
         all.filter(|(_, flying)| flying.phase == Phase::Received).map(|(handle, _)| *handle)
     }
 
+    /// Those that were sent and that the client does not say it has, by their numbers.
+    pub(crate) fn sent(&self) -> impl Iterator<Item = (u16, &Entry)> {
+        let all = self.flying.iter().filter(|(_, flying)| flying.phase == Phase::Sent);
+        all.filter_map(|(handle, flying)| Some((*handle, flying.entry.as_ref()?)))
+    }
+
     /// The client has it: what is left is to tell it that the number is free, once that is written.
     /// A client that was told so would take the message for a new one.
     pub(crate) fn receive(&mut self, handle: u16, after: Ticket) -> Option<&Flying> {

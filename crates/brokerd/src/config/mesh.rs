@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use broker::{MeshMember, MeshSettings};
+use broker::{MeshMember, MeshSettings, Settings};
 use proxy::dial::{Layers, Tls};
 use ring::hmac;
 use serde::Deserialize;
@@ -66,8 +66,14 @@ impl Config {
     /// A value that cannot be, a key that cannot be read.
     pub(crate) fn mesh(&self) -> Result<Option<(MeshSettings, Vec<Target>)>, Error> {
         let Some(said) = &self.mesh else { return Ok(None) };
-        let max_message_bytes = self.settings()?.max_message_bytes;
+        let Settings { max_message_bytes, federation, .. } = self.settings()?;
         said.check()?;
+        let is_partner = |name: &str| federation.as_deref().is_some_and(|it| it.is_partner(name));
+        if let Some(other) = said.members.iter().find(|member| is_partner(&member.name)) {
+            let text =
+                "is a partner of the federation: a mesh is of one nation, write a [[bridge]]";
+            return Err(Error::Caller(format!("[mesh] member {} {text}", other.name)));
+        }
         let members = said.members.iter().map(MemberConfig::read);
         let (members, targets) = members.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
         let mut seed = [0; 32];

@@ -189,6 +189,66 @@ fn wills_and_renamed_topics_are_looked_at_too() {
     assert_eq!(taken(&mut core, own), [""; 0]);
 }
 
+/// A partner in a group does not swallow what the profile has not for it.
+#[test]
+fn a_group_loses_nothing_by_a_partner_in_it() {
+    let mut core = Core::new(settings());
+    let own = open(&mut core, Protocol::Mqtt, "own", None);
+    let deu = open(&mut core, Protocol::Mqtt, "deu", Some("DEU"));
+    for id in [own, deu] {
+        subscribe(&mut core, id, "$share/workers/#").unwrap();
+    }
+    for _ in 0..4 {
+        assert_eq!(publish(&mut core, own, "national", "x"), Ok(1));
+    }
+    assert_eq!(taken(&mut core, own).len(), 4);
+    // What it had not acknowledged is handed over to nobody who may not have it.
+    assert_eq!(publish(&mut core, own, "national", "x"), Ok(1));
+    core.end(NOW, own);
+    assert_eq!(taken(&mut core, deu), [""; 0]);
+}
+
+/// What waits for a partner, is retained or under way stays here once the profile has ended.
+#[test]
+fn nothing_leaves_after_the_profile() {
+    let mut core = Core::new(settings());
+    let own = open(&mut core, Protocol::Mqtt, "own", None);
+    let deu = open(&mut core, Protocol::Bridge, "DEU", None);
+    core.subscribe_unchecked(deu, Subscription::new("#", Grade::AtLeastOnce)).unwrap();
+    assert_eq!(taken(&mut core, deu), [""; 0]);
+    assert_eq!(publish(&mut core, own, "nato/NOR/position", "x"), Ok(1));
+    assert_eq!(taken(&mut core, deu), ["nato/NOR/position"]);
+    assert_eq!(publish(&mut core, own, "nato/NOR/position", "y"), Ok(1));
+    let mut settings = settings();
+    let mut federation = Federation::clone(settings.federation.as_deref().unwrap());
+    federation.valid_until = NOW;
+    settings.federation = Some(Arc::new(federation));
+    core.set_settings(settings);
+    assert_eq!(taken(&mut core, deu), [""; 0]);
+    let mut again = opening(Protocol::Bridge, "DEU", None);
+    again.clean = false;
+    assert!(core.open(NOW, again).unwrap().present);
+    core.subscribe_unchecked(deu, Subscription::new("nato/#", Grade::AtLeastOnce)).unwrap();
+    assert_eq!(taken(&mut core, deu), [""; 0]);
+    assert_eq!(core.waiting(deu), (0, 0));
+}
+
+/// Nobody gets the session of another nation's client by saying its name.
+#[test]
+fn a_session_is_of_one_nation() {
+    let mut core = Core::new(settings());
+    let unit = open(&mut core, Protocol::Mqtt, "unit", Some("ops"));
+    for clean in [false, true] {
+        let mut theirs = opening(Protocol::Mqtt, "unit", Some("DEU"));
+        theirs.clean = clean;
+        assert_eq!(core.open(NOW, theirs), Err(Refusal::NotAuthorized));
+    }
+    let mut own = opening(Protocol::Mqtt, "unit", Some("staff"));
+    own.clean = false;
+    let opened = core.open(NOW, own).unwrap();
+    assert_eq!((opened.session, opened.present), (unit, true));
+}
+
 /// A partner's broker comes by MQTT alone.
 #[test]
 fn other_protocols_let_no_partner_in() {
