@@ -189,7 +189,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_said() {
-        let member = |keys: &str| format!("[[mesh.member]]\nname = \"b\"\nkey = \"none\"\n{keys}\n");
+        let member =
+            |keys: &str| format!("[[mesh.member]]\nname = \"b\"\nkey = \"none\"\n{keys}\n");
         let with = |keys: &str, member: &str| format!("[mesh]\nname = \"a\"\n{keys}\n{member}");
         for (text, said) in [
             (with("", ""), "0 [[mesh.member]]: 1 to 64"),
