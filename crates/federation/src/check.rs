@@ -114,12 +114,12 @@ fn faults_of(flow: &FederationFlow) -> Vec<(&'static str, String, String)> {
         let remedy = "name another receiver, or leave it out of 'from'";
         fault("flow.to", format!("flow {name} goes in a circle, from {only} to itself"), remedy);
     }
-    if let Some(via) = via {
-        if from.contains(via) {
-            let remedy = "who passes on is no publisher: make two flows";
-            let what = format!("flow {name} goes in a circle, from {via} via itself");
-            fault("flow.via", what, remedy);
-        }
+    if let Some(via) = via
+        && from.contains(via)
+    {
+        let remedy = "who passes on is no publisher: make two flows";
+        let what = format!("flow {name} goes in a circle, from {via} via itself");
+        fault("flow.via", what, remedy);
     }
     // Whose a publication is, is known by its topic alone, by all who give and take it.
     let is_named = topic.split('/').any(|level| level == FEDERATION_PUBLISHER);
