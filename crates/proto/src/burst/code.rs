@@ -7,7 +7,7 @@ use super::MAX_GENERATION_BYTES;
 use crate::Error;
 
 /// Most source symbols of a generation.
-pub(super) const MAX_SOURCE: usize = 80;
+pub(super) const MAX_SOURCE: usize = 160;
 /// Repair symbols of one with a single source symbol, all of them copies; of others, beside twice
 /// the number of source symbols.
 const MIN_REPAIR: usize = 8;

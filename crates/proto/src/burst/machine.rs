@@ -5,15 +5,13 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
+use super::lengths::Lengths;
 use super::pace::Pace;
 use super::packet::{self, Chunk, Writer};
 use super::receiving::Receiving;
 use super::sending::{Key, Path, Sending};
-use super::sent::{Datagram, Feedback, Sent};
-use super::{
-    AROUND_DATAGRAM_BYTES, BESIDE_BYTES, FIRST_DATAGRAM_BYTES, FULL_BYTES, MAX_AHEAD,
-    MAX_DATAGRAM_BYTES,
-};
+use super::sent::{Datagram, Feedback, Sent, Which};
+use super::{AROUND_DATAGRAM_BYTES, BESIDE_BYTES, FULL_BYTES, MAX_AHEAD, MAX_DATAGRAM_BYTES};
 use crate::Error;
 use crate::carrier::{self, Flows, Input, Measured, Output, Setup};
 use crate::control;
@@ -57,12 +55,15 @@ pub struct Machine {
     sending: Sending,
     receiving: Receiving,
     sent: Sent,
+    lengths: Lengths,
     pace: Pace,
     blocks: Blocks,
     /// What is left of a generation that is being read.
     frames: BytesMut,
-    /// A datagram is to leave whatever is under way, so that the peer acknowledges something.
+    /// A datagram is to leave whatever is under way, so that the peer acknowledges something; and
+    /// a short one behind it, where long ones may be swallowed for their length.
     probe: bool,
+    short_probe: bool,
     /// Signs of life that the peer has asked for.
     pongs: VecDeque<u64>,
     /// The time, but for that in which this end stood still: no round trip takes that, nor is
@@ -85,10 +86,12 @@ impl Machine {
             sending: Sending::new(),
             receiving: Receiving::new(),
             sent: Sent::new(),
+            lengths: Lengths::new(),
             pace,
             blocks: Blocks::default(),
             frames: BytesMut::new(),
             probe: false,
+            short_probe: false,
             pongs: VecDeque::new(),
             now: Duration::ZERO,
             stood_still: Duration::ZERO,
@@ -107,10 +110,12 @@ impl Machine {
 
     /// Most bytes of a datagram now.
     fn datagram_bytes(&self) -> usize {
-        match self.sent.round_trip.smoothed() {
-            Some(_) => MAX_DATAGRAM_BYTES,
-            None => FIRST_DATAGRAM_BYTES,
-        }
+        self.lengths.most(self.now, self.is_first())
+    }
+
+    /// Whether what makes both ends known to each other goes with a datagram.
+    fn is_first(&self) -> bool {
+        self.sent.round_trip.smoothed().is_none()
     }
 
     /// What is believed of the rate of the path, in bytes a second.
@@ -192,7 +197,10 @@ impl Machine {
 
     fn heed(&mut self, feedback: &Feedback) {
         let Feedback { arrived, greatest, .. } = feedback;
-        self.pace.arrived(self.now, arrived, *greatest, &self.sent);
+        let may_fall = !self.lengths.is_suspicious();
+        self.pace.arrived(self.now, arrived, *greatest, may_fall, &self.sent);
+        self.lengths.arrived(arrived);
+        let is_shorter = self.lengths.lost(self.now, &feedback.lost);
         let path = self.path();
         for datagram in arrived {
             datagram.acknowledged.iter().for_each(|number| self.receiving.confirmed(*number));
@@ -200,6 +208,9 @@ impl Machine {
         }
         for datagram in &feedback.lost {
             datagram.symbols.iter().for_each(|symbol| self.sending.lost(*symbol, &path));
+        }
+        if is_shorter {
+            self.sending.shorten(&path);
         }
     }
 
@@ -212,6 +223,7 @@ impl Machine {
         if self.sent.is_overdue(self.now) {
             self.sending.probe();
             self.probe = true;
+            self.short_probe = self.lengths.is_suspicious() || self.sent.timeouts > 1;
         }
     }
 
@@ -275,8 +287,10 @@ impl Machine {
             self.push((Key::Free, Urgency::FIRST), &pongs, true);
         }
         let path = self.path();
-        let may_send =
-            self.probe || (self.sending.is_ready() && self.pace.may_leave(self.now, &self.sent));
+        let is_short = !self.probe && std::mem::take(&mut self.short_probe);
+        let may_send = self.probe
+            || is_short
+            || (self.sending.is_ready() && self.pace.may_leave(self.now, &self.sent));
         let ack_is_due = self.receiving.ack_at().is_some_and(|at| at <= self.now);
         if !may_send && !ack_is_due {
             return None;
@@ -287,45 +301,51 @@ impl Machine {
         let acknowledged = ack.as_ref().and_then(|ack| ack.ranges.first()).map(|(_, last)| *last);
         ack.into_iter().for_each(|ack| writer.push(&Chunk::Ack(ack)));
         let mut symbols = Vec::new();
-        while may_send && let Some(symbol) = self.sending.next(writer.room_bytes(), &symbols, &path)
+        while may_send
+            && !is_short
+            && let Some(symbol) = self.sending.next(writer.room_bytes(), &symbols, &path)
         {
-            symbols.push((symbol.generation, symbol.index));
+            let (generation, count, index) = (symbol.generation, symbol.shape.count, symbol.index);
+            symbols.push(Which { generation, count, index });
             writer.push(&Chunk::Symbol(symbol));
         }
         if may_send && symbols.is_empty() {
             writer.push(&Chunk::Probe);
         }
         let bytes = writer.finish();
-        let len = bytes.len() + AROUND_DATAGRAM_BYTES;
         if may_send {
             self.probe = false;
-            let app_limited = self.pace.is_limited();
-            let (delivered, first_at) = self.pace.delivered(self.now, &self.sent);
-            let at = self.now;
-            let (quiet, pauses) = (self.pace.is_quiet(&self.sent), self.sent.pauses);
-            let datagram = Datagram {
-                at,
-                bytes: len,
-                symbols,
-                acknowledged,
-                delivered,
-                first_at,
-                app_limited,
-                pauses,
-                quiet,
-            };
-            self.sent.leaves(number, datagram);
-            if !self.sending.is_ready() {
-                self.sent.pauses += 1;
-                self.pace.runs_dry(&self.sent);
-            }
+            self.leaves(number, bytes.len(), symbols, acknowledged);
         }
+        let len = bytes.len() + AROUND_DATAGRAM_BYTES;
         let chance_loss = self.sent.chance_loss().clamp(0.0, MAX_LOSS);
         match may_send {
             true => self.pace.left(self.now, len, chance_loss),
             false => self.pace.acknowledged(self.now, len, chance_loss),
         }
         Some(bytes)
+    }
+
+    /// A datagram of so many bytes leaves that is to be acknowledged.
+    fn leaves(&mut self, number: u64, len: usize, symbols: Vec<Which>, acknowledged: Option<u64>) {
+        let (delivered, first_at) = self.pace.delivered(self.now, &self.sent);
+        self.sent.leaves(Datagram {
+            number,
+            at: self.now,
+            bytes: len + AROUND_DATAGRAM_BYTES,
+            long: Lengths::is_long(len, self.is_first()),
+            symbols,
+            acknowledged,
+            delivered,
+            first_at,
+            app_limited: self.pace.is_limited() || self.lengths.is_suspicious(),
+            pauses: self.sent.pauses,
+            quiet: self.pace.is_quiet(&self.sent),
+        });
+        if !self.sending.is_ready() {
+            self.sent.pauses += 1;
+            self.pace.runs_dry(&self.sent);
+        }
     }
 
     fn wake_at(&mut self) -> Option<Duration> {

@@ -11,11 +11,15 @@
 //! (`packet`); which are lost, and how long a round trip takes, is found out as RFC 9002 has it
 //! (`sent`). They leave at the rate that the path is seen to deliver (`pace`).
 //!
+//! A path may swallow datagrams for their length: what has not arrived of a generation is then cut
+//! into more, shorter symbols, and of two cuts the one with more symbols counts (`lengths`).
+//!
 //! There is no handshake: the first datagrams hold the HELLO and, behind it, what may go before
 //! the peer's. Who the peer is, that nobody reads or changes what passes, and that nothing is read
 //! twice is for whoever carries the datagrams: they are sealed and come from the peer.
 
 mod code;
+mod lengths;
 mod machine;
 mod pace;
 mod packet;

@@ -341,11 +341,13 @@ impl Pace {
 
     /// Datagrams arrived, the oldest first; `sent` is what is still under way. The last is the
     /// greatest that was acknowledged where `greatest` is its number, with what the peer waited.
+    /// `may_fall`: that few arrived is for the rate of the path, and not since it swallows some.
     pub(super) fn arrived(
         &mut self,
         now: Duration,
         datagrams: &[Datagram],
         greatest: Option<(u64, Duration)>,
+        may_fall: bool,
         sent: &Sent,
     ) {
         for datagram in datagrams {
@@ -374,7 +376,7 @@ impl Pace {
             self.waits.saw(now, round_trip, takes, sent.round_trip.period());
             let (sent_at, pauses, delivered) = (datagram.at, datagram.pauses, self.delivered.0);
             let came_at = now.saturating_sub(delay);
-            let may_fall = !self.holds_back();
+            let may_fall = may_fall && !self.holds_back();
             self.trains.saw(Arrival { number, sent_at, came_at, delivered, pauses }, may_fall);
         }
         let oldest = self.rounds.saturating_sub(MEMORY_ROUNDS);

@@ -176,10 +176,19 @@ impl Receiving {
         }
         let new = || Generation { after, shape, symbols: BTreeMap::new() };
         let open = self.open.entry(generation).or_insert_with(new);
-        if (open.after, open.shape) != (after, shape) {
+        if (open.after, open.shape.length) != (after, shape.length) {
             return Err(Error::Peer { what: "two shapes of generation", value: generation });
         }
-        if open.symbols.len() == shape.count || open.symbols.contains_key(&index) {
+        if open.symbols.len() == open.shape.count || shape.count < open.shape.count {
+            return Ok(());
+        }
+        if shape.count > open.shape.count {
+            // The path took none that were as long: the peer has cut it anew.
+            self.held_bytes -= open.symbols.values().map(Bytes::len).sum::<usize>();
+            open.symbols.clear();
+            open.shape = shape;
+        }
+        if open.symbols.contains_key(&index) {
             return Ok(());
         }
         self.held_bytes += bytes.len();

@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use super::code::{Shape, repairs};
 use super::packet::Symbol;
+use super::sent::Which;
 use super::{FIRST_GENERATION, FULL_BYTES, MAX_AHEAD, MAX_GENERATION_BYTES, MAX_SYMBOL_BYTES};
 use crate::urgency::Urgency;
 
@@ -80,6 +81,18 @@ impl Generation {
         let repair = repairs(needed, most, path.loss, path.symbol_s * share, penalty_s);
         let spare = (coming + lacks).saturating_sub(needed);
         self.planned += lacks + repair.saturating_sub(spare);
+    }
+
+    /// Is cut into symbols of no more than so many bytes, of which none has left.
+    fn cut_anew(&mut self, most: usize) {
+        let source: Vec<&[u8]> =
+            self.symbols.iter().take(self.shape.count).map(|one| &one[..]).collect();
+        let mut bytes = source.concat();
+        bytes.truncate(self.shape.length);
+        self.shape = Shape::new(bytes.len(), most);
+        self.symbols = self.shape.cut(&bytes.into());
+        (self.next, self.planned, self.under_way) = (0, 0, 0);
+        self.arrived.clear();
     }
 
     /// The next symbol: its index and bytes. All that there are leave before one leaves again.
@@ -236,16 +249,12 @@ impl Sending {
 
     /// The next symbol that fits into so many bytes; what was gathered so far may be among them.
     /// `beside` are those in the same datagram: two of a generation would get lost together.
-    pub(super) fn next(
-        &mut self,
-        most: usize,
-        beside: &[(u64, usize)],
-        path: &Path,
-    ) -> Option<Symbol> {
+    pub(super) fn next(&mut self, most: usize, beside: &[Which], path: &Path) -> Option<Symbol> {
         if self.sendable().next().is_none_or(|(urgency, _)| self.urgency < urgency) {
             self.close(false, path);
         }
-        let is_apart = |(_, number): &(Urgency, u64)| !beside.iter().any(|(one, _)| one == number);
+        let is_apart =
+            |(_, number): &(Urgency, u64)| !beside.iter().any(|one| one.generation == *number);
         let (_, generation) = self.sendable().find(is_apart)?;
         let one = self.open.get_mut(&generation)?;
         let (after, shape) = (one.after, one.shape);
@@ -267,8 +276,9 @@ impl Sending {
     }
 
     /// A symbol has arrived.
-    pub(super) fn arrived(&mut self, (number, index): (u64, usize), path: &Path) {
-        let Some(one) = self.open.get_mut(&number) else { return };
+    pub(super) fn arrived(&mut self, symbol: Which, path: &Path) {
+        let Which { generation: number, index, .. } = symbol;
+        let Some(one) = self.of(symbol) else { return };
         one.under_way = one.under_way.saturating_sub(1);
         one.arrived.insert(index);
         if one.arrived.len() < one.shape.count {
@@ -278,9 +288,9 @@ impl Sending {
             }
             return;
         }
-        self.held -= one.shape.length;
         let spare = (one.planned - one.next) * one.shape.symbol_bytes();
-        let (key, urgency) = (one.key, one.urgency);
+        let (key, urgency, length) = (one.key, one.urgency, one.shape.length);
+        self.held -= length;
         self.sent(urgency, spare);
         self.ready.remove(&(urgency, number));
         self.open.remove(&number);
@@ -291,10 +301,31 @@ impl Sending {
     }
 
     /// A symbol is lost.
-    pub(super) fn lost(&mut self, (number, _): (u64, usize), path: &Path) {
-        let Some(one) = self.open.get_mut(&number) else { return };
+    pub(super) fn lost(&mut self, symbol: Which, path: &Path) {
+        let Some(one) = self.of(symbol) else { return };
         one.under_way = one.under_way.saturating_sub(1);
         if one.lacks() > 0 {
+            self.plan(symbol.generation, path, path.round_s);
+        }
+    }
+
+    /// The generation of a symbol, unless it has arrived or was cut anew since.
+    fn of(&mut self, symbol: Which) -> Option<&mut Generation> {
+        let one = self.open.get_mut(&symbol.generation)?;
+        (one.shape.count == symbol.count).then_some(one)
+    }
+
+    /// The path takes no symbols that are longer than `path` has them: what has not arrived is cut
+    /// anew, and leaves again.
+    pub(super) fn shorten(&mut self, path: &Path) {
+        let is_long = |(_, one): &(&u64, &Generation)| one.shape.symbol_bytes() > path.symbol_bytes;
+        let long: Vec<u64> = self.open.iter().filter(is_long).map(|(at, _)| *at).collect();
+        for number in long {
+            let Some(one) = self.open.get_mut(&number) else { continue };
+            let spare = (one.planned - one.next) * one.shape.symbol_bytes();
+            let urgency = one.urgency;
+            one.cut_anew(path.symbol_bytes);
+            self.sent(urgency, spare);
             self.plan(number, path, path.round_s);
         }
     }

@@ -29,13 +29,23 @@ const MEMORY: f64 = 200.0;
 const PRIOR_LOSS: f64 = 0.01;
 const PRIOR: f64 = 10.0;
 
+/// A symbol: of which generation, in how many source symbols that was cut, and its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Which {
+    pub(super) generation: u64,
+    pub(super) count: usize,
+    pub(super) index: usize,
+}
+
 /// A datagram under way.
 #[derive(Debug)]
 pub(super) struct Datagram {
+    pub(super) number: u64,
     pub(super) at: Duration,
     pub(super) bytes: usize,
-    /// Generations and indices of the symbols in it.
-    pub(super) symbols: Vec<(u64, usize)>,
+    /// It is so long that a path may swallow it for that (see `lengths`).
+    pub(super) long: bool,
+    pub(super) symbols: Vec<Which>,
     /// The greatest number that it acknowledged, if any.
     pub(super) acknowledged: Option<u64>,
     /// Bytes that had arrived when it left, and when the last of them did.
@@ -231,11 +241,11 @@ impl Sent {
     }
 
     /// A datagram leaves that is to be acknowledged.
-    pub(super) fn leaves(&mut self, number: u64, datagram: Datagram) {
+    pub(super) fn leaves(&mut self, datagram: Datagram) {
         self.left = self.left.saturating_add(1);
         self.bytes += datagram.bytes;
         self.last_at = datagram.at;
-        self.under_way.insert(number, datagram);
+        self.under_way.insert(datagram.number, datagram);
     }
 
     /// Share of datagrams that get lost, as is believed.

@@ -3,6 +3,7 @@
 #![allow(clippy::cast_possible_truncation)] // Small numbers.
 
 mod hostile;
+mod lengths;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -87,6 +88,10 @@ struct World {
     latest: [Duration; 2],
     /// By so much each end's clock is ahead.
     ahead: [Duration; 2],
+    /// Longer datagrams are swallowed.
+    passes: usize,
+    /// The longest datagram that each end sent.
+    longest_bytes: [usize; 2],
 }
 
 fn setup(role: Role) -> Setup {
@@ -119,6 +124,8 @@ impl World {
             in_order: false,
             latest: [Duration::ZERO; 2],
             ahead: [Duration::ZERO; 2],
+            passes: usize::MAX,
+            longest_bytes: [0; 2],
         };
         (0..2).for_each(|end| world.input(end, Input::Wake));
         world
@@ -146,7 +153,9 @@ impl World {
         let out =
             self.busy[end].max(self.now) + Duration::from_secs_f64(bits / self.link.bits_per_s);
         self.busy[end] = out;
-        let times = usize::from(!self.random.is(self.link.loss));
+        self.longest_bytes[end] = self.longest_bytes[end].max(bytes.len());
+        let is_lost = self.random.is(self.link.loss) || bytes.len() > self.passes;
+        let times = usize::from(!is_lost);
         let times = times + usize::from(self.random.is(self.link.doubles));
         for _ in 0..times {
             let jitter = self.link.jitter.mul_f64(self.random.below(1000) as f64 / 1000.0);
