@@ -294,6 +294,9 @@ fn split(calls: &Calls) -> String {
         text += &format!(", through {proxy}");
     }
     text += &format!("\n{} measured, {} errors", calls.measured.len(), calls.errors);
+    if calls.not_made > 0 {
+        text += &format!(", {} not made after so many", calls.not_made);
+    }
     if let Some(call) = calls.measured.iter().find(|call| call.error.is_none()) {
         text += &format!(", {} and {} bytes", call.request_bytes, call.answer_bytes);
     }

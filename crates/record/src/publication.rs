@@ -54,6 +54,9 @@ pub struct Publication {
     pub receivers: Vec<Receiver>,
     /// Receivers besides these, of whom nothing is remembered.
     pub unlisted: u64,
+    /// Sessions besides these that it was not for, though their subscriptions fit it.
+    #[serde(default)]
+    pub passed_over: u64,
 }
 
 /// Why something ended without delivery.

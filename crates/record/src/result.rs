@@ -156,6 +156,9 @@ pub struct Calls {
     pub new_connection: bool,
     /// How many of `measured` failed.
     pub errors: usize,
+    /// How many more were asked for and not made, since so many in a row had failed.
+    #[serde(default)]
+    pub not_made: usize,
     /// Writing and parsing, of the calls that succeeded; none when none did.
     pub t_soap: Option<Summary>,
     /// The call itself.

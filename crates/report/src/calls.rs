@@ -119,10 +119,18 @@ fn link_text(link: &str, runs: &[&CallsRun], text: &mut String) {
 
 fn row(row: &Row<'_>, compared: Option<f64>, text: &mut String) {
     let ms = |seconds: f64| format!("{:.3}", seconds * 1000.0);
-    let (way, errors) = (row.way, row.calls.errors);
+    let way = row.way;
+    let errors = match row.calls.not_made {
+        0 => row.calls.errors.to_string(),
+        more => format!("{}+{more}", row.calls.errors),
+    };
     let (Some(soap), Some(call)) = (&row.calls.t_soap, &row.calls.t_call) else {
         let why = row.calls.measured.iter().find_map(|call| call.error.as_deref());
-        wrap(&format!("    {way}: no call succeeded: {}", why.unwrap_or_default()), text);
+        let calls = match row.calls.not_made {
+            0 => "no call succeeded".to_owned(),
+            more => format!("no call succeeded, and {more} more were not made"),
+        };
+        wrap(&format!("    {way}: {calls}: {}", why.unwrap_or_default()), text);
         return;
     };
     let by = compared

@@ -206,6 +206,9 @@ pub(super) fn message(
     if let (Protocol::Amqp091, Some(original)) = (publication.protocol, &details.original) {
         let classic = classic::of(original);
         application = classic.application;
+        if publication.coded.is_some() {
+            retype(&mut application, details);
+        }
         annotations.extend(classic.annotations);
         properties.content_encoding = classic.content_encoding;
         properties.group_id = classic.group_id;
@@ -214,6 +217,14 @@ pub(super) fn message(
         annotations.push((Value::symbol(RETAIN), Value::Bool(true)));
     }
     encode_message(&header, &annotations, &encode_bare(&properties, &application, &body))
+}
+
+/// Application properties that came with a message say of the payload's own media type what is said
+/// of the payload as it leaves.
+fn retype(application: &mut Map, details: &Details) {
+    application.retain(|(name, _)| name.as_text() != Some(MEDIA_TYPE));
+    let kept = details.properties.iter().find(|(name, _)| name == MEDIA_TYPE);
+    application.extend(kept.map(|(name, value)| (Value::string(name), Value::string(value))));
 }
 
 /// One that came by AMQP about its payload as it leaves, without the footer, which is about the one
@@ -225,9 +236,7 @@ fn reshaped(original: &Bytes, publication: &Publication) -> Option<Bytes> {
     let content_type = details.content_type.as_deref();
     parts.properties.content_type = content_type.and_then(|it| Symbol::of(it).ok());
     let application = &mut parts.application_properties;
-    application.retain(|(name, _)| name.as_text() != Some(MEDIA_TYPE));
-    let kept = details.properties.iter().find(|(name, _)| name == MEDIA_TYPE);
-    application.extend(kept.map(|(name, value)| (Value::string(name), Value::string(value))));
+    retype(application, details);
     let body = Body::Data(vec![publication.payload.clone()]);
     let bare = encode_bare(&parts.properties, application, &body);
     Some(match parts.message_annotations.is_empty() {

@@ -135,6 +135,10 @@ pub(super) fn properties(now: Duration, publication: &Publication, is_retained: 
         _ => None,
     };
     let Modern { headers: typed, content_encoding, app_id, kind } = modern.unwrap_or_default();
+    let typed = match publication.coded {
+        Some(_) => retyped_headers(typed.as_table(), details),
+        None => typed,
+    };
     let headers = headers(details, typed, is_retained);
     let is_durable = publication.grade > Grade::AtMostOnce;
     let left_ms = publication.deadline.map(|deadline| deadline.saturating_sub(now).as_millis());
@@ -164,10 +168,11 @@ pub(super) fn properties(now: Duration, publication: &Publication, is_retained: 
     }
 }
 
-/// Properties that came by this protocol about the payload as it leaves.
-fn retyped(own: Properties<'_>, details: &Details) -> Bytes {
+/// Headers that came with a message, which say of the payload's own media type what is said of the
+/// payload as it leaves.
+fn retyped_headers(came: Table<'_>, details: &Details) -> TableBuf {
     let mut headers = TableBuf::default();
-    for (name, value) in own.headers.unwrap_or_default() {
+    for (name, value) in came {
         if name != MEDIA_TYPE {
             // It was in one before.
             let _ = headers.put(name, &value);
@@ -176,6 +181,12 @@ fn retyped(own: Properties<'_>, details: &Details) -> Bytes {
     if let Some((name, value)) = details.properties.iter().find(|(name, _)| name == MEDIA_TYPE) {
         let _ = headers.put(name, &Value::Text(value.as_bytes()));
     }
+    headers
+}
+
+/// Properties that came by this protocol about the payload as it leaves.
+fn retyped(own: Properties<'_>, details: &Details) -> Bytes {
+    let headers = retyped_headers(own.headers.unwrap_or_default(), details);
     let content_type = short(details.content_type.as_deref());
     let headers = (!headers.as_table().is_empty()).then(|| headers.as_table());
     let mut bytes = Vec::new();

@@ -26,7 +26,7 @@ use proto::timers::Timers;
 
 use crate::event::Drop;
 use crate::federation::Meters;
-use crate::forms::{For, Wardrobe};
+use crate::forms::{For, FormCache};
 use crate::ids::{ClientKey, ConnectionId, Principals, Protocol, SessionId, Ticket};
 use crate::index::Index;
 use crate::publication::Publication;
@@ -95,7 +95,7 @@ pub struct Core {
     pub(crate) journal: Journal,
     telling: Telling,
     /// Publications in the forms that they leave in.
-    wardrobe: Wardrobe,
+    form_cache: FormCache,
     /// The number of the last publication.
     last_id: u64,
     /// Whose turn it is in groups.
@@ -127,7 +127,7 @@ impl Core {
             timers: Timers::default(),
             ready: VecDeque::new(),
             telling: Telling::default(),
-            wardrobe: Wardrobe::default(),
+            form_cache: FormCache::default(),
             last_id: 0,
             principals: Principals::default(),
             turn: 0,
@@ -151,7 +151,7 @@ impl Core {
             self.meters.renumber();
         }
         self.settings = Settings { durable: self.settings.durable, ..settings };
-        self.wardrobe.clear();
+        self.form_cache.clear();
         self.telling.trails.keep(self.settings.explain.max);
         let interval = self.settings.drain_interval();
         let has_backlog =
@@ -300,27 +300,27 @@ pub(super) fn session_of(
 /// The time, by which everything about publications is remembered that follows.
 pub(crate) fn set_now(core: &mut Core, now: Duration) {
     core.telling.trails.set_now(now);
-    core.wardrobe.set_now(now);
+    core.form_cache.set_now(now);
 }
 
 /// A publication in the form in which it leaves for somebody who has no session.
-pub(crate) fn dress(
+pub(crate) fn convert(
     core: &mut Core,
     receiver: For<'_>,
     publication: &Arc<Publication>,
 ) -> Arc<Publication> {
-    let dressed = core.wardrobe.dress(&core.settings.forms, receiver, publication);
-    dressed.map_or_else(|| publication.clone(), |dressed| dressed.publication)
+    let converted = core.form_cache.convert(&core.settings.forms, receiver, publication);
+    converted.map_or_else(|| publication.clone(), |converted| converted.publication)
 }
 
 /// The same for who has a session and gets it beside that.
-pub(crate) fn dress_for(
+pub(crate) fn convert_for(
     core: &mut Core,
     id: SessionId,
     publication: &Arc<Publication>,
 ) -> Arc<Publication> {
     let Some(session) = core.sessions.get(id) else { return publication.clone() };
     let receiver = For::client(&session.key, session.user.as_deref());
-    let dressed = core.wardrobe.dress(&core.settings.forms, receiver, publication);
-    dressed.map_or_else(|| publication.clone(), |dressed| dressed.publication)
+    let converted = core.form_cache.convert(&core.settings.forms, receiver, publication);
+    converted.map_or_else(|| publication.clone(), |converted| converted.publication)
 }

@@ -408,7 +408,7 @@ enum NotFor {
 /// Remembers why a session is passed over.
 fn not_for(core: &mut Core, id: SessionId, publication: &Publication, why: NotFor) {
     let Some(session) = core.sessions.get(id).filter(|_| publication.is_followed) else { return };
-    let (why, detail) = match why {
+    let why = match why {
         NotFor::Own => ("own", "its subscription wants nothing of its own"),
         NotFor::Access => ("not-authorized", "its user may not receive this topic"),
         NotFor::Federation => {
@@ -416,9 +416,8 @@ fn not_for(core: &mut Core, id: SessionId, publication: &Publication, why: NotFo
         }
         NotFor::Away => ("away", "it has no connection, and QoS 0 does not wait"),
     };
-    let trails = &mut core.telling.trails;
-    trails.waits(publication.id, &session.key, publication.grade, false);
-    trails.ended(publication.id, Some(&session.key), why, format_args!("{detail}"));
+    let (id, grade) = (publication.id, publication.grade);
+    core.telling.trails.passes_over(id, &session.key, grade, why);
 }
 
 fn add_entry(core: &mut Core, id: SessionId, entry: Entry) {

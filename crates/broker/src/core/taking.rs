@@ -253,11 +253,11 @@ fn given(core: &mut Core, id: SessionId, mut next: Next) -> Next {
     }
     let Some(session) = core.sessions.get(id) else { return next };
     let receiver = For::client(&session.key, session.user.as_deref());
-    let dressed = core.wardrobe.dress(&core.settings.forms, receiver, &delivery.publication);
+    let converted = core.form_cache.convert(&core.settings.forms, receiver, &delivery.publication);
     let mut unchanged = None;
-    if let Some(dressed) = dressed {
-        delivery.publication = dressed.publication;
-        unchanged = dressed.unchanged;
+    if let Some(converted) = converted {
+        delivery.publication = converted.publication;
+        unchanged = converted.unchanged;
     }
     let (publication, how) = (&delivery.publication, (delivery.grade, delivery.retain));
     if publication.is_followed {

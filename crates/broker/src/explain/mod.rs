@@ -133,6 +133,21 @@ impl Trails {
         self.change(id, |trail, now| trail.waits(now, client, grade, retain));
     }
 
+    /// It is not for a session though a subscription of it fits, for a reason and its detail.
+    pub(crate) fn passes_over(
+        &mut self,
+        id: u64,
+        client: &ClientKey,
+        grade: Grade,
+        why: (&'static str, &'static str),
+    ) {
+        let mut is_listed = false;
+        self.change(id, |trail, now| is_listed = trail.passes_over(now, client, grade, why));
+        if is_listed {
+            self.use_up();
+        }
+    }
+
     /// A receiver gets it; as it came, though another form was asked for, for what is said of that.
     pub(crate) fn given(
         &mut self,

@@ -115,6 +115,25 @@ fn of_many_receivers_the_first_are_listed() {
 }
 
 #[test]
+fn those_it_is_not_for_take_no_places_of_those_who_get_it() {
+    let (mut trails, settings) = (Trails::default(), settings(2, 1_000_000));
+    assert!(follow(&mut trails, &settings, 1, "t"));
+    let names = |from: usize| (from..from + 100).map(|number| client(&number.to_string()));
+    for away in names(0) {
+        let before = trails.used_until;
+        trails.passes_over(1, &away, Grade::AtMostOnce, ("away", "it has no connection"));
+        // Who is not listed costs nothing of what may be followed.
+        let is_listed = all(&trails)[0].passed_over == 0;
+        assert_eq!(trails.used_until > before, is_listed);
+    }
+    names(1000).for_each(|one| trails.waits(1, &one, Grade::AtMostOnce, false));
+    let facts = all(&trails).remove(0);
+    assert_eq!((facts.receivers.len(), facts.passed_over, facts.unlisted), (100, 90, 10));
+    let ended = |one: &&record::publication::Receiver| one.ended.is_some();
+    assert_eq!(facts.receivers.iter().filter(ended).count(), 10);
+}
+
+#[test]
 fn questions_are_by_number_by_topic_and_by_where_it_came_in() {
     let (mut trails, settings) = (Trails::default(), settings(10, 1_000_000));
     trails.set_now(NOW);

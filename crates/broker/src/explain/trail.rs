@@ -12,6 +12,8 @@ use crate::publication::{Grade, Publication};
 
 /// Receivers of one publication; of others is known how many they are.
 const MAX_RECEIVERS: usize = 100;
+/// Of these, those that it is not for: they must not take the places of those who get it.
+const MAX_PASSED_OVER: usize = 10;
 /// Longest text that a client can make long, in bytes.
 const MAX_TEXT_BYTES: usize = 256;
 
@@ -22,6 +24,8 @@ pub(super) struct Trail {
     at: Duration,
     /// Who the receivers are, in their order.
     clients: Vec<ClientKey>,
+    /// How many of them it is not for.
+    passed_over: usize,
     /// Where the receiver is that was told of last: the next is mostly behind it.
     cursor: usize,
     text_bytes: usize,
@@ -63,7 +67,7 @@ impl Trail {
         let text_bytes = facts.topic.len()
             + texts.iter().map(|text| text.as_ref().map_or(0, String::len)).sum::<usize>()
             + facts.hops.iter().map(|hop| size_of::<String>() + hop.len()).sum::<usize>();
-        Self { facts, at: now, clients: Vec::new(), cursor: 0, text_bytes }
+        Self { facts, at: now, clients: Vec::new(), passed_over: 0, cursor: 0, text_bytes }
     }
 
     pub(super) fn id(&self) -> u64 {
@@ -98,6 +102,26 @@ impl Trail {
         if self.find(client).is_none() && !self.add(now, client, grade, retain) {
             self.facts.unlisted += 1;
         }
+    }
+
+    /// It is not for a session though a subscription of it fits. Whether the session is listed.
+    pub(super) fn passes_over(
+        &mut self,
+        now: Duration,
+        client: &ClientKey,
+        grade: Grade,
+        why: (&'static str, &'static str),
+    ) -> bool {
+        if self.find(client).is_none() {
+            let has_room = self.passed_over < MAX_PASSED_OVER;
+            if !has_room || !self.add(now, client, grade, false) {
+                self.facts.passed_over += 1;
+                return false;
+            }
+            self.passed_over += 1;
+        }
+        self.ended(now, Some(client), why.0, format_args!("{}", why.1));
+        true
     }
 
     /// Adds a receiver; whether there is room.

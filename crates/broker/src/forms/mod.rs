@@ -4,7 +4,7 @@
 //! all who get it so; where something would be, or it is none of what can be translated, it leaves
 //! as it came. What is stored and what waits is always what came.
 
-mod dressing;
+mod converting;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::filter::matches;
 use crate::ids::{ClientKey, Protocol};
 use crate::publication::{PayloadForm, Publication};
 
-use dressing::dress;
+use converting::convert;
 
 /// Publications in another form that are remembered for those who get them next, and their
 /// memory, in bytes.
@@ -62,7 +62,7 @@ impl<'a> For<'a> {
 
 /// A payload's form for a receiver.
 #[derive(Clone, Debug)]
-pub(crate) struct Dressed {
+pub(crate) struct Converted {
     /// The publication, in another form or as it came.
     pub(crate) publication: Arc<Publication>,
     /// Why it is as it came though another form was asked for.
@@ -74,18 +74,18 @@ pub(crate) struct Dressed {
 struct Made {
     id: u64,
     form: PayloadForm,
-    dressed: Dressed,
+    converted: Converted,
 }
 
 impl Made {
     fn bytes(&self) -> usize {
-        size_of::<Self>() + self.dressed.publication.size_bytes()
+        size_of::<Self>() + self.converted.publication.size_bytes()
     }
 }
 
 /// What was made lately, for those who get the same next.
 #[derive(Debug, Default)]
-pub(crate) struct Wardrobe {
+pub(crate) struct FormCache {
     made: VecDeque<Made>,
     bytes: usize,
     now: Duration,
@@ -93,7 +93,7 @@ pub(crate) struct Wardrobe {
     used_until: Duration,
 }
 
-impl Wardrobe {
+impl FormCache {
     /// The time of what follows.
     pub(crate) fn set_now(&mut self, now: Duration) {
         self.now = now;
@@ -101,12 +101,12 @@ impl Wardrobe {
 
     /// A publication in the form that the first rule asks for that fits it and the receiver;
     /// `None` where none does, or it is to leave as it came.
-    pub(crate) fn dress(
+    pub(crate) fn convert(
         &mut self,
         rules: &[FormRule],
         receiver: For<'_>,
         publication: &Arc<Publication>,
-    ) -> Option<Dressed> {
+    ) -> Option<Converted> {
         let form = rules.iter().find(|rule| rule.fits(receiver, &publication.topic))?.form;
         // An empty payload says that a topic has no value any more.
         if form == PayloadForm::Identity || publication.payload.is_empty() {
@@ -114,18 +114,21 @@ impl Wardrobe {
         }
         let known = |made: &&Made| made.id == publication.id && made.form == form;
         if let Some(made) = self.made.iter().rev().find(known) {
-            return Some(made.dressed.clone());
+            return Some(made.converted.clone());
         }
         if !self.may_make(publication.payload.len()) {
             let why = "too much is put into another form; fewer receivers at once, or fewer rules";
-            return Some(Dressed { publication: publication.clone(), unchanged: Some(why.into()) });
+            return Some(Converted {
+                publication: publication.clone(),
+                unchanged: Some(why.into()),
+            });
         }
-        let dressed = match dress(publication, form) {
-            Ok(dressed) => Dressed { publication: Arc::new(dressed), unchanged: None },
-            Err(why) => Dressed { publication: publication.clone(), unchanged: Some(why.into()) },
+        let converted = match convert(publication, form) {
+            Ok(converted) => Converted { publication: Arc::new(converted), unchanged: None },
+            Err(why) => Converted { publication: publication.clone(), unchanged: Some(why.into()) },
         };
-        self.keep(Made { id: publication.id, form, dressed: dressed.clone() });
-        Some(dressed)
+        self.keep(Made { id: publication.id, form, converted: converted.clone() });
+        Some(converted)
     }
 
     /// Whether there is time for a payload of so many bytes, which is counted then.
@@ -134,7 +137,7 @@ impl Wardrobe {
         if begins.saturating_sub(self.now) > MAX_AHEAD {
             return false;
         }
-        let bytes = u64::try_from(bytes.min(dressing::MAX_BYTES)).unwrap_or(u64::MAX);
+        let bytes = u64::try_from(bytes.min(converting::MAX_BYTES)).unwrap_or(u64::MAX);
         let cost = COST_EACH + Duration::from_nanos(bytes.saturating_mul(COST_NS_A_BYTE));
         self.used_until = begins + 2 * cost;
         true

@@ -16,8 +16,8 @@ fn rule(filter: &str, form: PayloadForm) -> FormRule {
 
 const ANN: For<'_> = For { protocol: Protocol::Mqtt, name: "a", user: Some("ann") };
 
-fn to(publication: &Arc<Publication>, form: PayloadForm) -> Dressed {
-    Wardrobe::default().dress(&[rule("#", form)], ANN, publication).unwrap()
+fn to(publication: &Arc<Publication>, form: PayloadForm) -> Converted {
+    FormCache::default().convert(&[rule("#", form)], ANN, publication).unwrap()
 }
 
 fn content_type(publication: &Publication) -> &str {
@@ -90,9 +90,9 @@ fn what_cannot_be_put_into_a_form_leaves_as_it_came_and_it_is_said_why() {
         ),
     ] {
         let publication = typed(payload, content_type);
-        let dressed = to(&publication, form);
-        assert!(Arc::ptr_eq(&dressed.publication, &publication));
-        let why = dressed.unchanged.unwrap();
+        let converted = to(&publication, form);
+        assert!(Arc::ptr_eq(&converted.publication, &publication));
+        let why = converted.unchanged.unwrap();
         assert!(why.contains(said), "{why}");
     }
 }
@@ -106,10 +106,10 @@ fn the_first_rule_that_fits_topic_and_receiver_decides() {
         rule("other", PayloadForm::Cbor),
     ];
     let json = typed(b"{}", None);
-    let mut wardrobe = Wardrobe::default();
+    let mut form_cache = FormCache::default();
     let mut form = |protocol, name, user| {
-        let dressed = wardrobe.dress(&rules, For { protocol, name, user }, &json);
-        dressed.map(|it| it.publication.coded)
+        let converted = form_cache.convert(&rules, For { protocol, name, user }, &json);
+        converted.map(|it| it.publication.coded)
     };
     assert_eq!(form(Protocol::Bridge, "hq", None), Some(Some(PayloadForm::Cbor)));
     assert_eq!(form(Protocol::Bridge, "b", None), None);
@@ -117,47 +117,47 @@ fn the_first_rule_that_fits_topic_and_receiver_decides() {
     assert_eq!(form(Protocol::Bridge, "hq", Some("bob")), Some(None), "asked for, not possible");
     // A topic's end stays one.
     let empty = typed(b"", None);
-    assert!(Wardrobe::default().dress(&[rule("#", PayloadForm::Cbor)], ANN, &empty).is_none());
+    assert!(FormCache::default().convert(&[rule("#", PayloadForm::Cbor)], ANN, &empty).is_none());
 }
 
 #[test]
 fn what_was_made_is_shared_and_memory_is_bounded() {
-    let mut wardrobe = Wardrobe::default();
+    let mut form_cache = FormCache::default();
     let rules = [rule("#", PayloadForm::Cbor)];
     let json = typed(b"{}", None);
-    let first = wardrobe.dress(&rules, ANN, &json).unwrap().publication;
-    let second = wardrobe.dress(&rules, ANN, &json).unwrap().publication;
+    let first = form_cache.convert(&rules, ANN, &json).unwrap().publication;
+    let second = form_cache.convert(&rules, ANN, &json).unwrap().publication;
     assert!(Arc::ptr_eq(&first, &second));
     let long = [&b"[\""[..], &vec![b'x'; 60_000], b"\"]"].concat();
     for id in 2..1000 {
         let mut one = Publication::clone(&typed(if id % 2 == 0 { &long } else { b"[]" }, None));
         one.id = id;
-        wardrobe.set_now(Duration::from_secs(id));
-        wardrobe.dress(&rules, ANN, &Arc::new(one)).unwrap();
-        assert!(wardrobe.made.len() <= MAX_MADE && wardrobe.bytes <= MAX_MADE_BYTES);
+        form_cache.set_now(Duration::from_secs(id));
+        form_cache.convert(&rules, ANN, &Arc::new(one)).unwrap();
+        assert!(form_cache.made.len() <= MAX_MADE && form_cache.bytes <= MAX_MADE_BYTES);
     }
-    let counted: usize = wardrobe.made.iter().map(Made::bytes).sum();
-    assert_eq!((wardrobe.bytes, wardrobe.made.len()), (counted, MAX_MADE));
-    let third = wardrobe.dress(&rules, ANN, &json).unwrap().publication;
+    let counted: usize = form_cache.made.iter().map(Made::bytes).sum();
+    assert_eq!((form_cache.bytes, form_cache.made.len()), (counted, MAX_MADE));
+    let third = form_cache.convert(&rules, ANN, &json).unwrap().publication;
     assert!(!Arc::ptr_eq(&first, &third), "it had gone");
 }
 
 #[test]
 fn what_is_put_into_another_form_has_a_share_of_the_time() {
-    let (mut wardrobe, rules) = (Wardrobe::default(), [rule("#", PayloadForm::Cbor)]);
+    let (mut form_cache, rules) = (FormCache::default(), [rule("#", PayloadForm::Cbor)]);
     let mut made_at = |now: Duration, from: u64| {
-        wardrobe.set_now(now);
+        form_cache.set_now(now);
         let mut made = 0;
         for id in from..from + 20_000 {
             let mut one = Publication::clone(&typed(b"{}", None));
             one.id = id;
-            let dressed = wardrobe.dress(&rules, ANN, &Arc::new(one)).unwrap();
-            let Some(why) = dressed.unchanged else {
+            let converted = form_cache.convert(&rules, ANN, &Arc::new(one)).unwrap();
+            let Some(why) = converted.unchanged else {
                 made += 1;
                 continue;
             };
             assert!(why.contains("too much"), "{why}");
-            assert!(wardrobe.made.iter().all(|made| made.id != id), "it may be made next time");
+            assert!(form_cache.made.iter().all(|made| made.id != id), "it may be made next time");
         }
         made
     };

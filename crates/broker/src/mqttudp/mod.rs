@@ -201,7 +201,7 @@ impl MqttUdp {
         if self.is_asked_again(context.now, (listener, Some(value.topic.clone()))) {
             return;
         }
-        let value = core::dress_for(context.core, session, &value);
+        let value = core::convert_for(context.core, session, &value);
         self.send_value(context, listener, &value);
     }
 

@@ -17,7 +17,7 @@ use super::time::{self, Until};
 use super::topics::{Dialect, Spelling};
 use super::tree::Tree;
 use super::{Due, FIRST_CONNECTION, Served, Wsn};
-use crate::core::{Opening, dress, tell_sent};
+use crate::core::{Opening, convert, tell_sent};
 use crate::explain::Sent;
 use crate::forms::For;
 use crate::http::Asked;
@@ -344,7 +344,7 @@ impl Wsn {
         };
         let user = user.map(|user| &**user);
         let receiver = For { protocol: Protocol::Wsn, name: "", user };
-        let publication = dress(context.core, receiver, &publication);
+        let publication = convert(context.core, receiver, &publication);
         Ok(Response::CurrentMessage(self.element(&publication).to_string()))
     }
 

@@ -100,7 +100,10 @@ impl Cell<'_> {
             Ok(calls)
         });
         match measured {
-            Ok(calls) => cell.calls = Some(calls),
+            Ok(calls) => {
+                cell.made -= u32::try_from(calls.not_made).unwrap_or(0).min(cell.made);
+                cell.calls = Some(calls);
+            }
             Err(why) => cell.failure = Some(why),
         }
         cell

@@ -89,6 +89,9 @@ fn explain(publication: &Publication, text: &mut String) -> std::fmt::Result {
     if publication.unlisted > 0 {
         writeln!(text, "  and {} other receivers", publication.unlisted)?;
     }
+    if publication.passed_over > 0 {
+        writeln!(text, "  and not for {} other subscribers", publication.passed_over)?;
+    }
     writeln!(text)
 }
 

@@ -2,11 +2,12 @@ use std::sync::Arc;
 
 use proto::amqp::message::encode_message;
 use proto::amqp::message::{Body, Header as MessageHeader, Message, Properties, encode_bare};
+use proto::amqp091::{Properties as ClassicProperties, TableBuf, Value as ClassicValue};
 
 use super::super::translate;
 use super::*;
 use crate::core::Delivery;
-use crate::publication::{Form, Grade, Publication};
+use crate::publication::{Form, Grade, MEDIA_TYPE, PayloadForm, Publication};
 
 fn delivery(publication: Publication) -> Delivery {
     Delivery {
@@ -122,6 +123,38 @@ fn what_comes_from_others_is_data_with_properties() {
     publication.topic = "$reply/c/1-1".into();
     let message = came(&delivery(publication));
     assert_eq!(message.properties.correlation_id, Some(Value::string("c")));
+}
+
+#[test]
+fn a_payload_in_another_form_says_its_own_media_type_across_versions() {
+    let mut headers = TableBuf::default();
+    headers.put("n", &ClassicValue::I32(5)).unwrap();
+    headers.put(MEDIA_TYPE, &ClassicValue::Text(b"application/old")).unwrap();
+    let classic = ClassicProperties {
+        content_type: Some("application/cbor"),
+        headers: Some(headers.as_table()),
+        ..ClassicProperties::default()
+    };
+    let mut original = Vec::new();
+    classic.encode(&mut original).unwrap();
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    for (kept, expected) in [
+        (Some("application/geo+json"), vec![Value::string("application/geo+json")]),
+        (None, Vec::new()),
+    ] {
+        let mut publication = Publication::new(Protocol::Amqp091, "a/b", "{}");
+        publication.coded = Some(PayloadForm::Json);
+        let details = publication.details_mut();
+        details.original = Some(original.clone().into());
+        details.properties = vec![pair("n", "5")];
+        details.properties.extend(kept.map(|kept| pair(MEDIA_TYPE, kept)));
+        let application = came(&delivery(publication)).application_properties;
+        let of = |wanted: &str| -> Vec<Value> {
+            let is = |(name, _): &&(Value, Value)| name.as_text() == Some(wanted);
+            application.iter().filter(is).map(|(_, value)| value.clone()).collect()
+        };
+        assert_eq!((of("n"), of(MEDIA_TYPE)), (vec![Value::Int(5)], expected));
+    }
 }
 
 #[test]

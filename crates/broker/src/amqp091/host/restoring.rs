@@ -12,7 +12,7 @@ use crate::amqp091::queue::{Message, Queue};
 use crate::amqp091::routing::{BRIDGE, Pattern};
 use crate::amqp091::storing::{self, Record};
 use crate::amqp091::translate::{self, REPLY_TOPIC};
-use crate::core::{Delivery, Next, dress_for, tell_dropped_for, tell_sent};
+use crate::core::{Delivery, Next, convert_for, tell_dropped_for, tell_sent, tell_unchosen};
 use crate::event::Drop;
 use crate::explain::Sent;
 use crate::ids::SessionId;
@@ -69,19 +69,34 @@ impl Host {
         if let Some(queue) = publication.topic.strip_prefix(REPLY_TOPIC) {
             let message = message(context, publication, "", queue, false);
             if let Some(id) = self.id_of(queue) {
-                let taken = self.push(context, &id.name, &message);
-                return taken.map(|_| id.name).into_iter().collect();
+                return self.push_all(context, publication, vec![id.name], &message);
             }
         } else if let Some(key) = key_of(&publication.topic) {
             let message = message(context, publication, BRIDGE, &key, publication.retain);
-            let mut queues: Vec<Arc<str>> = self.find_queues(&message).queues.into_iter().collect();
-            queues.retain(|queue| self.push(context, queue, &message).is_some());
-            return queues;
+            let queues = self.find_queues(&message).queues.into_iter().collect();
+            return self.push_all(context, publication, queues, &message);
         }
         let session = self.bridge.session();
         let detail = format_args!("its topic is no routing key of at most 255 bytes");
         tell_dropped_for(context.core, publication, session, Drop::Unmappable, detail);
         Vec::new()
+    }
+
+    /// Puts a message into these queues; which have taken it. Where all are full it is told that
+    /// nobody has: each queue has counted what it dropped.
+    fn push_all(
+        &mut self,
+        context: &mut Context<'_>,
+        publication: &Publication,
+        mut queues: Vec<Arc<str>>,
+        message: &Arc<Message>,
+    ) -> Vec<Arc<str>> {
+        let had_any = !queues.is_empty();
+        queues.retain(|queue| self.push(context, queue, message).is_some());
+        if let Some(session) = self.bridge.session().filter(|_| had_any && queues.is_empty()) {
+            tell_unchosen(context.core, publication, session, Drop::QueueFull.name());
+        }
+        queues
     }
 
     /// Gives a queue that is bound what is retained.
@@ -100,7 +115,7 @@ impl Host {
                 continue;
             };
             if let Some(session) = session {
-                publication = dress_for(context.core, session, &publication);
+                publication = convert_for(context.core, session, &publication);
             }
             let message = message(context, &publication, BRIDGE, &key, true);
             self.push(context, queue, &message);

@@ -1,5 +1,12 @@
+use proto::amqp::message::{Body, Properties as ModernProperties, encode_bare};
+use proto::amqp::types::Value as Modern;
+use record::publication::{Progress, Receiver};
+
+use super::super::translate::properties;
 use super::*;
 use crate::access::{Access, Rule};
+use crate::explain::Query;
+use crate::publication::{MEDIA_TYPE, PayloadForm, Publication};
 
 /// A client of MQTT 3.1.1.
 pub(super) fn mqtt(world: &mut World, number: u64) {
@@ -98,6 +105,51 @@ fn mandatory_asks_for_anybody() {
     mqtt_subscribe(&mut world, 9, "a");
     world.publish_with(1, ("amq.topic", "a"), true, &Properties::default(), b"x");
     assert_eq!(world.got(1), []);
+}
+
+#[test]
+fn a_payload_in_another_form_says_its_own_media_type_across_versions() {
+    let application = vec![
+        (Modern::string("n"), Modern::Int(5)),
+        (Modern::string(MEDIA_TYPE), Modern::string("application/old")),
+    ];
+    let body = Body::Data(vec![Bytes::from_static(b"old")]);
+    let original = encode_bare(&ModernProperties::default(), &application, &body);
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    for kept in [Some("application/geo+json"), None] {
+        let mut publication = Publication::new(Protocol::Amqp, "a/b", "{}");
+        publication.coded = Some(PayloadForm::Json);
+        let details = publication.details_mut();
+        details.original = Some(original.clone());
+        details.properties = vec![pair("n", "5")];
+        details.properties.extend(kept.map(|kept| pair(MEDIA_TYPE, kept)));
+        let bytes = properties(Duration::ZERO, &publication, false);
+        let headers = Properties::decode(&bytes).unwrap().headers.unwrap();
+        assert_eq!(headers.get("n"), Some(Value::I32(5)));
+        let said = headers.get(MEDIA_TYPE);
+        assert_eq!(said.as_ref().and_then(|said| said.as_text()), kept);
+    }
+}
+
+#[test]
+fn what_no_queue_has_room_for_is_not_said_to_be_acknowledged() {
+    let mut world = both();
+    let arguments =
+        table(&[("x-max-length", Value::I32(1)), ("x-overflow", Value::Text(b"reject-publish"))]);
+    world.ask(1, &declare("q", arguments.as_table()));
+    world.ask(1, &bind("q", "amq.topic", "#"));
+    mqtt_publish(&mut world, 9, "a", b"first", 2);
+    mqtt_publish(&mut world, 9, "b", b"second", 2);
+    let progress = |topic: &str| {
+        let topic = Some(topic.to_owned());
+        let query = Query { id: None, origin: None, topic, last: 10 };
+        let facts = world.broker.explain(&query);
+        let all = facts.iter().flat_map(|one| &one.receivers);
+        let of = |one: &Receiver| (one.progress, one.ended.as_ref().map(|it| it.why.clone()));
+        all.map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(progress("a"), [(Progress::Acknowledged, None)]);
+    assert_eq!(progress("b"), [(Progress::Dropped, Some("queue-full".to_owned()))]);
 }
 
 #[test]

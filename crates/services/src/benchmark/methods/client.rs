@@ -25,6 +25,9 @@ const MAX_DATAGRAM_BYTES: usize = 65_535;
 const MAX_ANSWER_BYTES: usize = (2 << 20) + MAX_DATAGRAM_BYTES;
 /// Until a request that nobody answered leaves again.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(3);
+/// Of a series no more calls are made once so many in a row have failed: what a call may take is
+/// waited for each time.
+pub const MAX_FAILED: usize = 10;
 
 /// What calls go over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +73,8 @@ pub struct Series {
 
 /// Says how large the answer is, warms up, and measures.
 ///
-/// Calls that fail are recorded with the reason: they are results.
+/// Calls that fail are recorded with the reason: they are results. Once [`MAX_FAILED`] in a row
+/// have failed the rest is not made, and [`Calls::not_made`] says how many those are.
 ///
 /// # Errors
 /// [`Error::Caller`] where the service does not take the size, or something of `series` or `config`
@@ -94,6 +98,7 @@ pub async fn measure(series: &Series, config: &Config) -> Result<Calls, Error> {
         }
     }
     let mut measured = run(series, config).await?;
+    let not_made = series.count + series.warm_up - measured.len();
     measured.drain(..series.warm_up.min(measured.len()));
     let good = || measured.iter().filter(|call| call.error.is_none());
     let summary = |of: fn(&Call) -> f64| Summary::of(&good().map(of).collect::<Vec<_>>());
@@ -106,6 +111,7 @@ pub async fn measure(series: &Series, config: &Config) -> Result<Calls, Error> {
         proxy: config.proxy.as_ref().map(ToString::to_string),
         new_connection: config.new_connection,
         errors: measured.iter().filter(|call| call.error.is_some()).count(),
+        not_made,
         t_soap: summary(|call| call.write_s + call.parse_s),
         t_call: summary(|call| call.call_s),
         t_inv: summary(|call| call.write_s + call.call_s + call.parse_s),
@@ -122,6 +128,12 @@ async fn run(series: &Series, config: &Config) -> Result<Vec<Call>, Error> {
             calls.await.map_err(|error| Error::Caller(format!("the client failed: {error}")))?
         }
     }
+}
+
+/// Whether so many calls have failed in a row that the rest is not made.
+fn is_hopeless(calls: &[Call]) -> bool {
+    calls.len() >= MAX_FAILED
+        && calls.iter().rev().take(MAX_FAILED).all(|call| call.error.is_some())
 }
 
 /// The request in its form.
@@ -285,6 +297,9 @@ async fn over_http(series: &Series, config: &Config) -> Result<Vec<Call>, Error>
     let mut calls = Vec::new();
     // Each is written just before it leaves, as over WSP and CoAP.
     for at in 0..series.count + series.warm_up {
+        if is_hopeless(&calls) {
+            break;
+        }
         let (body, write_s) = written(series)?;
         let request_bytes = body.len() as u64;
         locked(&parsed).1 = 0.0;
@@ -371,6 +386,9 @@ fn over_udp(series: &Series, peer: SocketAddr, timeout: Duration) -> Result<Vec<
     let (mut room, mut parsed) = (vec![0; MAX_ANSWER_BYTES], Parsed::new(series));
     let mut calls = Vec::new();
     for _ in 0..series.count + series.warm_up {
+        if is_hopeless(&calls) {
+            break;
+        }
         let (body, write_s) = written(series)?;
         let content = match series.form {
             Form::Xml => Content::Xml,

@@ -14,7 +14,7 @@ use proto::wsp::packet::{self, Pdu};
 use proto::wsp::status;
 use tokio::sync::oneshot;
 
-use super::client::{Over, Parsed, Series, judged, measure, verify};
+use super::client::{MAX_FAILED, Over, Parsed, Series, judged, measure, verify};
 use super::service::{Methods, wsdl};
 use super::{Form, MAX_ARRAY_ITEMS, MAX_STRING_CHARS, Method};
 use crate::benchmark::{Answers, server};
@@ -267,6 +267,24 @@ async fn the_largest_answers_are_read_in_each_form() {
     let series = series(Over::Wsp(wsp.address), Form::Xml, Method::GetString, MAX_STRING_CHARS);
     let calls = measure(&series, &config(Duration::from_millis(300))).await.unwrap();
     assert_eq!(calls.measured[0].error.as_deref(), Some("no answer in time"));
+}
+
+#[tokio::test]
+async fn a_service_that_never_answers_is_given_up() {
+    // Nobody reads what comes there, and nobody listens there.
+    let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let silent = silent.local_addr().unwrap();
+    let closed = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let base = Target::parse(&format!("http://{}", closed.local_addr().unwrap())).unwrap();
+    drop(closed);
+    for over in [Over::Wsp(silent), Over::Coap(silent), Over::Http] {
+        let of = Series { base: base.clone(), ..series(over, Form::Xml, Method::Nop, 0) };
+        let of = Series { count: 1000, warm_up: 2, ..of };
+        let calls = measure(&of, &config(Duration::from_millis(20))).await.unwrap();
+        let made = (calls.measured.len(), calls.errors, calls.not_made);
+        assert_eq!(made, (MAX_FAILED - 2, MAX_FAILED - 2, 1002 - MAX_FAILED), "{over:?}");
+        assert!(calls.t_call.is_none());
+    }
 }
 
 #[test]

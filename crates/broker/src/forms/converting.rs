@@ -20,7 +20,7 @@ const LIMITS: Limits = Limits {
 };
 
 /// The publication with its payload in a form, or why it stays as it came.
-pub(super) fn dress(
+pub(super) fn convert(
     publication: &Arc<Publication>,
     form: PayloadForm,
 ) -> Result<Publication, String> {
@@ -44,16 +44,16 @@ pub(super) fn dress(
     }
     let payload =
         translate(&publication.payload, from, to, &LIMITS).map_err(|error| error.to_string())?;
-    let mut dressed = Publication::clone(publication);
-    dressed.payload = Bytes::from(payload);
-    dressed.form = match to {
+    let mut converted = Publication::clone(publication);
+    converted.payload = Bytes::from(payload);
+    converted.form = match to {
         Notation::Json | Notation::Xml => Form::Text,
         Notation::Cbor | Notation::Exi | Notation::CborXml => Form::Bytes,
     };
-    dressed.coded = Some(form);
+    converted.coded = Some(form);
     let named = content_type.map(str::to_owned);
-    name_type(dressed.details_mut(), named, to);
-    Ok(dressed)
+    name_type(converted.details_mut(), named, to);
+    Ok(converted)
 }
 
 /// What a payload is written in: by its media type; of those that name none, by what they begin
