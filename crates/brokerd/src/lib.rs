@@ -5,6 +5,7 @@
 
 mod address;
 mod admin;
+mod applied;
 mod bound;
 mod bridges;
 pub mod client;

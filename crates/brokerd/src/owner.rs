@@ -91,7 +91,9 @@ impl Owner {
             // Two of one name would take each other's publications for their own.
             mqtt.node = format!("{:x}", store::random()?).into();
         }
-        let mut broker = Broker::new(config.settings()?, mqtt)
+        let settings = config.settings()?;
+        config.keep_profile()?;
+        let mut broker = Broker::new(settings, mqtt)
             .with_amqp(config.amqp())
             .with_amqp091(config.amqp091())
             .with_mqtt_sn(config.mqtt_sn()?)
@@ -147,8 +149,9 @@ impl Owner {
         let mut settings = config.without_profile().settings()?;
         let mut current = Current::new(config)?;
         let running = self.broker.borrow().core().settings().federation.clone();
-        settings.federation = match config.profile().and_then(|it| succeed(running.as_deref(), it))
-        {
+        let profile = config.profile().and_then(|it| succeed(running.as_deref(), it));
+        let profile = profile.and_then(|it| config.keep_profile().map(|()| it));
+        settings.federation = match profile {
             Ok(profile) => profile,
             Err(error) if running.as_deref().is_some_and(|it| config.has_no_partner_but(it)) => {
                 tracing::error!(%error, "the profile was not read again: the one before holds on");

@@ -8,6 +8,7 @@ use federation::dialled_by;
 use serde::Deserialize;
 
 use super::{BrokerConfig, Config};
+use crate::applied::Applied;
 use crate::error::Error;
 use crate::federation::{check_key, read_keys, read_profile};
 
@@ -68,6 +69,17 @@ impl Config {
         self.federation.as_ref().map(|it| it.read(&self.broker)).transpose()
     }
 
+    /// Keeps in the store, if there is one, that the profile is applied.
+    ///
+    /// # Errors
+    /// Another was applied that it does not follow; it cannot be kept.
+    pub(crate) fn keep_profile(&self) -> Result<(), Error> {
+        let (Some(federation), Some(store)) = (&self.federation, &self.broker.store) else {
+            return Ok(());
+        };
+        Applied::of(&read_profile(&federation.profile)?).keep(store)
+    }
+
     /// Whether there is a profile that can be read, and each partner in it is one of those of
     /// another: a user that the other does not know would be a client of the own nation by it.
     pub(crate) fn has_no_partner_but(&self, other: &Federation) -> bool {
@@ -103,7 +115,7 @@ pub(crate) fn succeed(
         let Federation { profile, version, .. } = &*new;
         let text = format!(
             "[federation] profile {profile} version {version} is older than version {}, which \
-             runs: take the newer file, or start again",
+             runs: take the newer file",
             running.version
         );
         return Err(Error::Caller(text));
@@ -111,7 +123,7 @@ pub(crate) fn succeed(
     if running.profile != new.profile {
         let text = format!(
             "[federation] profile {} would take the place of profile {}, which runs: a version of \
-             another agreement is no newer one, start again",
+             another agreement is no newer one",
             new.profile, running.profile
         );
         return Err(Error::Caller(text));
@@ -122,7 +134,7 @@ pub(crate) fn succeed(
         let Federation { profile, version, .. } = &*new;
         let text = format!(
             "[federation] profile {profile} version {version} is another text than the one of this \
-             version that runs: give it the next version, or start again"
+             version that runs: give it the next version"
         );
         return Err(Error::Caller(text));
     }
