@@ -22,7 +22,6 @@ burst is over 1 s.
 """
 
 import argparse
-import http.client
 import json
 import os
 import shutil
@@ -31,7 +30,7 @@ import tempfile
 import threading
 import time
 
-from ground import EDGE_PORT, Ground
+from ground import ADMIN, Ground
 from measuring import (as_seconds, emulation, lateness, link_state, median, percentile, ready,
                        together)
 
@@ -44,7 +43,6 @@ ASK_EVERY_S, LOOK_EVERY_S = 2, 5
 # What carriers are beside the first one are up by then, such as the TCP beside QUIC.
 SETTLE_S = 5
 CLIENT_TIMEOUT_S = 120
-ADMIN_PORT = 3129
 COUNTERS = ("up", "down", "stalled")
 
 
@@ -56,31 +54,19 @@ class Case:
         self.took, self.failed, self.bulk = {}, 0, {"up": 0, "down": 0, "failed": 0}
         self.transport_s, self.rates = None, {}
         self.lock, self.over = threading.Lock(), threading.Event()
-        edge = (f'admin = "127.0.0.1:{ADMIN_PORT}"\n'
-                '[[service]]\nmatch = "{origin}/flash"\nurgency = "flash"\n')
+        edge = ADMIN + '[[service]]\nmatch = "{origin}/flash"\nurgency = "flash"\n'
         self.ground = Ground(binary, f"calm{os.getpid()}{carrier}", LINK,
                              os.path.join(folder, carrier), carrier, SETTINGS, edge=edge)
 
     def inside(self, work):
         return self.ground.inside(self.ground.lab.a, work)
 
-    def get(self):
-        """Whether the answer to a GET came whole."""
-        connection = http.client.HTTPConnection("127.0.0.1", EDGE_PORT, timeout=CLIENT_TIMEOUT_S)
-        try:
-            connection.request("GET", f"{self.ground.origin}/{BULK_BYTES}")
-            answer = connection.getresponse()
-            return answer.status == 200 and len(answer.read()) == BULK_BYTES
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
-
     def fill(self, way):
         """A bulk client, of one direction."""
         while not self.over.is_set():
             up = way == "up"
-            done = self.ground.post("/bulk", BULK_BYTES, CLIENT_TIMEOUT_S) if up else self.get()
+            done = (self.ground.post("/bulk", BULK_BYTES, CLIENT_TIMEOUT_S) if up
+                    else self.ground.get(BULK_BYTES, CLIENT_TIMEOUT_S))
             with self.lock:
                 if done:
                     self.bulk[way] += BULK_BYTES
@@ -101,31 +87,17 @@ class Case:
     def metrics(self):
         """The edge's metrics by name, each with the values of all its labels."""
         found = {}
-
-        def ask():
-            connection = http.client.HTTPConnection("127.0.0.1", ADMIN_PORT, timeout=10)
-            try:
-                connection.request("GET", "/metrics")
-                lines = connection.getresponse().read().decode().splitlines()
-            finally:
-                connection.close()
-            for line in lines:
-                if line.startswith("longwire_"):
-                    name, value = line.rsplit(" ", 1)
-                    found.setdefault(name.split("{")[0], []).append(float(value))
-
-        self.inside(ask).join()
-        if not found:
-            raise OSError("the edge's /metrics cannot be read")
+        for name, value in self.ground.metrics(self.ground.lab.a):
+            found.setdefault(name.split("{")[0], []).append(value)
         return found
 
     def counts(self):
         found = self.metrics()
         self.look(found)
-        return {name: int(found[f"longwire_carriers_{name}_total"][0]) for name in COUNTERS}
+        return {name: int(found[f"carriers_{name}_total"][0]) for name in COUNTERS}
 
     def look(self, found):
-        for value in found.get("longwire_carrier_rtt_seconds", []):
+        for value in found.get("carrier_rtt_seconds", []):
             self.transport_s = max(value, self.transport_s or 0.0)
 
     def run(self):

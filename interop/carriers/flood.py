@@ -31,7 +31,7 @@ import sys
 import tempfile
 import time
 
-from ground import EDGE_PORT, HERE, Ground
+from ground import ADMIN, EDGE_PORT, HERE, Ground
 from measuring import as_seconds, emulation, lateness, link_state, median, percentile, ready
 from pair import GATEWAY_PORT
 
@@ -41,7 +41,7 @@ MAX_TIMES, MAX_GROWTH_BYTES, MAX_LINES_PER_S = 1.1, 32 << 20, 10
 HARVEST_S, CLIENT_TIMEOUT_S, READY_S = 30, 60, 60
 # Places of strangers are free again by then, and whoever was asked for a token has been.
 SETTLE_S = 2
-ADMIN_PORT, LOST_PORT = 3130, 4999
+LOST_PORT = 4999
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 COUNTED = ("limits_reached_total", "datagrams_refused_total", "carriers_up_total",
            "carriers_down_total")
@@ -106,7 +106,7 @@ class Case:
     def __init__(self, binary, carrier, options, folder):
         self.carrier, self.options, self.folder = carrier, options, os.path.join(folder, carrier)
         self.ground = Ground(binary, f"flood{os.getpid()}{carrier}", LINK, self.folder, carrier,
-                             gateway=f'admin = "127.0.0.1:{ADMIN_PORT}"\n')
+                             gateway=ADMIN)
         self.gateway = self.ground.sides[0]
         self.took, self.failed, self.floods = {"quiet": [], "flooded": []}, 0, []
         self.used_s = {"quiet": 0.0, "flooded": 0.0}
@@ -159,20 +159,8 @@ class Case:
 
     def counted(self):
         """What the gateway's /metrics say of bounds, datagrams and carriers."""
-        found = {}
-
-        def read():
-            connection = http.client.HTTPConnection("127.0.0.1", ADMIN_PORT, timeout=10)
-            connection.request("GET", "/metrics")
-            for line in connection.getresponse().read().decode().splitlines():
-                name = line.removeprefix("longwire_").split("{")[0].split(" ")[0]
-                if name in COUNTED and not line.startswith("#"):
-                    key, value = line.rsplit(" ", 1)
-                    found[key.removeprefix("longwire_")] = int(float(value))
-            connection.close()
-
-        self.ground.inside(self.ground.lab.b, read).join()
-        return found
+        found = self.ground.metrics(self.ground.lab.b)
+        return {key: int(value) for key, value in found if key.split("{")[0] in COUNTED}
 
     def phase(self, kind):
         strangers = Strangers(self.ground, self.what) if kind == "flooded" else None

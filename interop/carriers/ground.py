@@ -14,6 +14,9 @@ sys.path.insert(1, os.path.join(HERE, "..", "faults"))
 from pair import EDGE_PORT, GATEWAY_PORT, ORIGIN_PORT, Lab, Side, enter
 
 START_TIMEOUT_S, RETRY_S = 60, 0.1
+# Of the side whose section has ADMIN.
+ADMIN_PORT, ADMIN_TIMEOUT_S = 3129, 10
+ADMIN = f'admin = "127.0.0.1:{ADMIN_PORT}"\n'
 
 
 class Origin(http.server.BaseHTTPRequestHandler):
@@ -123,6 +126,41 @@ class Ground:
             return False
         finally:
             connection.close()
+
+    def get(self, size, timeout_s):
+        """Whether an answer of so many bytes came whole through the edge. In host a."""
+        connection = http.client.HTTPConnection("127.0.0.1", EDGE_PORT, timeout=timeout_s)
+        try:
+            connection.request("GET", f"{self.origin}/{size}")
+            answer = connection.getresponse()
+            return answer.status == 200 and len(answer.read()) == size
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def metrics(self, namespace):
+        """What the side in a namespace says of itself: pairs of a name with its labels, without
+        what all names begin with, and a value."""
+        found = []
+
+        def ask():
+            connection = http.client.HTTPConnection("127.0.0.1", ADMIN_PORT,
+                                                    timeout=ADMIN_TIMEOUT_S)
+            try:
+                connection.request("GET", "/metrics")
+                lines = connection.getresponse().read().decode().splitlines()
+            finally:
+                connection.close()
+            for line in lines:
+                if line.startswith("longwire_"):
+                    name, value = line.removeprefix("longwire_").rsplit(" ", 1)
+                    found.append((name, float(value)))
+
+        self.inside(namespace, ask).join()
+        if not found:
+            raise OSError("the /metrics cannot be read")
+        return found
 
     def await_first(self):
         """Waits until a message has got through."""

@@ -18,7 +18,6 @@ Exit status 1 where an exchange fails, or a carrier ends or comes up beside thos
 """
 
 import argparse
-import http.client
 import json
 import os
 import shutil
@@ -27,14 +26,13 @@ import sys
 import tempfile
 import time
 
-from ground import EDGE_PORT, Ground
+from ground import ADMIN, Ground
 from measuring import as_seconds, link_state, median, percentile, ready
 
 LINK, BODY_BYTES = "los", 20_000
 PACKET_BYTES = (1500, 1400, 900, 576, 1500)
 # What carriers are beside the first one are up by then, such as the TCP beside QUIC.
 SETTLE_S, CLIENT_TIMEOUT_S = 5, 60
-ADMIN_PORT = 3129
 # Addresses of groups and of all.
 NO_HOST = ("224.", "255.")
 
@@ -48,7 +46,7 @@ class Case:
         self.phases = []
         self.ground = Ground(binary, f"narrow{os.getpid()}{carrier}", LINK,
                              os.path.join(folder, carrier), carrier,
-                             edge=f'admin = "127.0.0.1:{ADMIN_PORT}"\n')
+                             edge=ADMIN)
 
     def narrow(self, most_bytes):
         for namespace in (self.ground.lab.a, self.ground.lab.b):
@@ -62,25 +60,15 @@ class Case:
                            "src", route["prefsrc"], "mtu", str(most_bytes))
             if self.loses_pieces:
                 # No memory for pieces: each is dropped (ip-sysctl: ipfrag_high_thresh).
-                refuse = "echo 0 > /proc/sys/net/ipv4/ipfrag_high_thresh"
+                refuse = ("cd /proc/sys/net/ipv4 && echo 0 > ipfrag_low_thresh"
+                          " && echo 0 > ipfrag_high_thresh")
                 subprocess.run(["nsenter", f"--net={namespace}", "sh", "-c", refuse],
                                check=True, timeout=20)
 
-    def get(self):
-        """Whether the answer to a GET came whole."""
-        connection = http.client.HTTPConnection("127.0.0.1", EDGE_PORT, timeout=CLIENT_TIMEOUT_S)
-        try:
-            connection.request("GET", f"{self.ground.origin}/{BODY_BYTES}")
-            answer = connection.getresponse()
-            return answer.status == 200 and len(answer.read()) == BODY_BYTES
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
-
     def ask(self, phase):
         for _ in range(self.exchanges):
-            for do in (self.get, lambda: self.ground.post("/", BODY_BYTES, CLIENT_TIMEOUT_S)):
+            for do in (lambda: self.ground.get(BODY_BYTES, CLIENT_TIMEOUT_S),
+                       lambda: self.ground.post("/", BODY_BYTES, CLIENT_TIMEOUT_S)):
                 began = time.perf_counter()
                 if do():
                     phase["took_s"].append(time.perf_counter() - began)
@@ -89,19 +77,8 @@ class Case:
 
     def carriers(self):
         """How many came up, and how many ended."""
-        found = {}
-
-        def read():
-            connection = http.client.HTTPConnection("127.0.0.1", ADMIN_PORT, timeout=10)
-            connection.request("GET", "/metrics")
-            for line in connection.getresponse().read().decode().splitlines():
-                for which in ("up", "down"):
-                    if line.startswith(f"longwire_carriers_{which}_total "):
-                        found[which] = int(line.rsplit(" ", 1)[1])
-            connection.close()
-
-        self.ground.inside(self.ground.lab.a, read).join()
-        return found
+        found = dict(self.ground.metrics(self.ground.lab.a))
+        return {which: int(found[f"carriers_{which}_total"]) for which in ("up", "down")}
 
     def packets(self):
         """Those that the link has carried, in both directions."""
