@@ -7,7 +7,6 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use federation::Profile;
-use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::federation::read_text;
@@ -19,8 +18,7 @@ const NEW_FILE: &str = "broker.federation.new";
 const MAX_BYTES: usize = 4096;
 
 /// See the module.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Applied {
     profile: String,
     version: u64,
@@ -37,8 +35,8 @@ impl Applied {
     /// Keeps that this profile is applied.
     ///
     /// # Errors
-    /// [`Error::Caller`] where another was applied that it does not follow: a newer version, another
-    /// text of the same one, or one of another name; and where the file cannot be read.
+    /// [`Error::Caller`] where another was applied that it does not follow: a newer version,
+    /// another text of the same one, or one of another name; and where the file cannot be read.
     /// [`Error::System`] where it cannot be written.
     pub(crate) fn keep(&self, directory: &Path) -> Result<(), Error> {
         let path = directory.join(FILE);
@@ -48,14 +46,15 @@ impl Applied {
             Some(before) => self.follows(&before).map_err(|what| {
                 let Self { profile, version, .. } = self;
                 Error::Caller(format!(
-                    "[federation] profile {profile} version {version} {what}, which this broker has \
-                     applied: take the newer file, or remove {shown} if it is to go back"
+                    "[federation] profile {profile} version {version} {what}, which this broker \
+                     has applied: take the newer file, or remove {shown} if it is to go back"
                 ))
             })?,
             None => {}
         }
         let broken = |error| Error::System(format!("cannot keep {shown}: {error}"));
-        let text = serde_json::to_string(self).map_err(|error| broken(error.into()))?;
+        let Self { profile, version, digest } = self;
+        let text = format!("{version} {digest} {profile}\n");
         let new = directory.join(NEW_FILE);
         fs::create_dir_all(directory).map_err(broken)?;
         let mut file = fs::OpenOptions::new()
@@ -77,13 +76,19 @@ impl Applied {
             return Ok(None);
         }
         let text = read_text(path, MAX_BYTES)?;
-        serde_json::from_str(&text).map(Some).map_err(|error| {
-            let shown = path.display();
-            Error::Caller(format!(
-                "{shown} says of no profile that it is applied ({error}): remove it if the profile \
-                 that is named now is the newest"
-            ))
-        })
+        let mut parts = text.trim_end().splitn(3, ' ');
+        let version = parts.next().and_then(|version| version.parse().ok());
+        let (digest, profile) = (parts.next().map(str::to_owned), parts.next().map(str::to_owned));
+        match (version, digest, profile) {
+            (Some(version), Some(digest), Some(profile)) => {
+                Ok(Some(Self { profile, version, digest }))
+            }
+            _ => Err(Error::Caller(format!(
+                "{} does not say which profile is applied: remove it if the profile that is named \
+                 now is the newest",
+                path.display()
+            ))),
+        }
     }
 
     /// Whether it may take another's place; if not, what it is against that.
@@ -129,8 +134,8 @@ mod tests {
         profile.name.push('x');
         assert!(keep(&profile).unwrap_err().contains("is of another agreement"));
         assert_eq!(keep(&two), Ok(()), "what was refused is not kept");
-        fs::write(directory.join(FILE), "{\"profile\":").unwrap();
-        assert!(keep(&two).unwrap_err().contains("says of no profile"));
+        fs::write(directory.join(FILE), "2 ").unwrap();
+        assert!(keep(&two).unwrap_err().contains("does not say which profile"));
         fs::remove_file(directory.join(FILE)).unwrap();
         assert_eq!(keep(&one), Ok(()));
         fs::remove_dir_all(&directory).unwrap();
