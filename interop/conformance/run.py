@@ -17,11 +17,13 @@ import datetime
 import importlib
 import json
 import os
+import re
 import resource
 import shutil
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 import traceback
 
@@ -166,15 +168,22 @@ def markdown(facts, columns, reasons):
 
 
 def worse_lines(facts, reasons):
-    """A line for each reason, or that there is none."""
+    """An item for each reason, or that there is none."""
     by_reason = {}
     for row, name in facts["worse"]:
         by_reason.setdefault((row, reasons.get((row, name), "not mended yet, and no reason")), []).append(name)
     if not by_reason:
         return ["none."]
     sent = {r["name"]: r["sent"] for r in facts["rows"]}
-    return [""] + [f"- {sent[row]} ({', '.join(names)}): {reason}"
+    return [""] + [item(f"- {sent[row]} ({', '.join(names)}): {reason}")
                    for (row, reason), names in by_reason.items()]
+
+
+def item(text):
+    """An item of a list in lines as long as those of other documents; what is code is not broken."""
+    whole = re.sub("`[^`]*`", lambda code: code.group().replace(" ", "\0"), text)
+    return textwrap.fill(whole, 110, subsequent_indent="  ", break_long_words=False,
+                         break_on_hyphens=False).replace("\0", " ")
 
 
 def update(path, text):

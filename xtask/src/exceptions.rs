@@ -14,14 +14,17 @@ pub(crate) const CYCLES: &str = "cycles";
 pub(crate) const IMPLS: &str = "impls";
 pub(crate) const METHODS: &str = "methods";
 pub(crate) const FIELDS: &str = "fields";
+pub(crate) const DOCUMENTS: &str = "documents";
+
+const KINDS: [&str; 5] = [CYCLES, IMPLS, METHODS, FIELDS, DOCUMENTS];
 
 /// One entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Exception {
     pub(crate) kind: &'static str,
-    /// The member of the workspace.
+    /// The member of the workspace; empty for a document.
     pub(crate) owner: String,
-    /// The type, with its module; empty for a cycle.
+    /// The type, with its module, or the document, from the root of the tree; empty for a cycle.
     pub(crate) name: String,
     /// The modules of a cycle, or those with `impl`s of the type.
     pub(crate) modules: BTreeSet<String>,
@@ -39,12 +42,11 @@ pub(crate) fn parse(text: &str, report: &mut Report) -> Vec<Exception> {
             return Vec::new();
         }
     };
-    for key in table.keys().filter(|key| ![CYCLES, IMPLS, METHODS, FIELDS].contains(&key.as_str()))
-    {
+    for key in table.keys().filter(|key| !KINDS.contains(&key.as_str())) {
         report.add(LIST, 1, format!("`{key}` is no kind of exception; take it out"));
     }
     let mut found = Vec::new();
-    for kind in [CYCLES, IMPLS, METHODS, FIELDS] {
+    for kind in KINDS {
         let header = format!("[[{kind}]]");
         let lines = text.lines().enumerate().filter(|(_, line)| line.trim_end() == header);
         let entries = table.get(kind).and_then(Value::as_array);
@@ -53,7 +55,7 @@ pub(crate) fn parse(text: &str, report: &mut Report) -> Vec<Exception> {
                 Some(exception) => found.push(exception),
                 None => {
                     let what = "an exception has `crate`, `type` (unless it is a cycle) and \
-                        `modules` (for cycles and impls), and no more; mend it";
+                        `modules` (for cycles and impls), or `file` alone (a document); mend it";
                     report.add(LIST, at + 1, what);
                 }
             }
@@ -68,10 +70,15 @@ fn exception(kind: &'static str, entry: &Value, line: usize) -> Option<Exception
         let values = entry.get(key)?.as_array()?;
         values.iter().map(|value| value.as_str().map(str::to_owned)).collect()
     };
-    let owner = text("crate")?;
-    let name = if kind == CYCLES { String::new() } else { text("type")? };
+    let owner = if kind == DOCUMENTS { String::new() } else { text("crate")? };
+    let name = match kind {
+        CYCLES => String::new(),
+        DOCUMENTS => text("file")?,
+        _ => text("type")?,
+    };
     let modules = if [CYCLES, IMPLS].contains(&kind) { list("modules")? } else { BTreeSet::new() };
-    let keys = 1 + usize::from(!name.is_empty()) + usize::from(!modules.is_empty());
+    let parts = [owner.is_empty(), name.is_empty(), modules.is_empty()];
+    let keys = parts.into_iter().filter(|is_empty| !is_empty).count();
     let exception = Exception { kind, owner, name, modules, line };
     (entry.as_table()?.len() == keys).then_some(exception)
 }

@@ -134,6 +134,18 @@ const PLANTED: &[(&str, &str, Option<&str>, &str)] = &[
         "xtask/exceptions.toml:2",
     ),
     (
+        "documents",
+        "xtask/exceptions.toml",
+        Some("\n[[documents]]\nfile = \"docs/fidelity.md\"\n"),
+        "xtask/exceptions.toml:2",
+    ),
+    (
+        "map",
+        "xtask/exceptions.toml",
+        Some("[[documents]]\ncrate = \"proto\"\n"),
+        "xtask/exceptions.toml:1",
+    ),
+    (
         "map",
         "xtask/exceptions.toml",
         Some("[[cycles]]\ncrate = \"proto\"\n"),
@@ -165,6 +177,7 @@ const PLANTED: &[(&str, &str, Option<&str>, &str)] = &[
     ("text", "crates/proxy/src/a.rs", Some("mod b; \n"), "crates/proxy/src/a.rs:1"),
     ("links", "docs/fidelity.md", Some("\n[x](gone.md)\n"), "docs/fidelity.md:2"),
     ("links", "docs/lost.md", Some("# Lost\n"), "docs/lost.md:1"),
+    ("links", "docs/fidelity/lost.md", Some("# Lost\n"), "docs/fidelity/lost.md:1"),
 ];
 
 fn house(name: &str) -> Folder {
@@ -209,6 +222,7 @@ fn every_rule_finds_what_is_planted() {
     let folder = house("planted");
     let mut shown: BTreeSet<&str> = BTreeSet::new();
     let long = format!("//{}\n", "x".repeat(99));
+    let wide = format!("\n{}.\n", "x ".repeat(60));
     let methods: String = (0..51).map(|at| format!("    fn f{at}() {{}}\n")).collect();
     let methods = format!("\nstruct A;\nimpl A {{\n{methods}}}\n");
     let fields: String = (0..21).map(|at| format!("    f{at}: u8,\n")).collect();
@@ -218,6 +232,7 @@ fn every_rule_finds_what_is_planted() {
         ("size", a, Some(long.as_str()), "crates/proxy/src/a.rs:1"),
         ("size", a, Some(methods.as_str()), "crates/proxy/src/a.rs:2"),
         ("size", a, Some(fields.as_str()), "crates/proxy/src/a.rs:2"),
+        ("documents", "docs/fidelity.md", Some(wide.as_str()), "docs/fidelity.md:2"),
     ];
     for &(rule, path, text, place) in PLANTED.iter().chain(&sizes) {
         match text {

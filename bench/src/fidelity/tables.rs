@@ -28,7 +28,7 @@ fn render_way(text: &mut String, way: &WayResult) {
     let _ = write!(text, "\n### {}: {}\n\n", way.way, way.about);
     let _ = writeln!(
         text,
-        "Ferry: {}. Load: {}. Transmit timestamps: {}.",
+        "Ferry: {}. Load: {}.\nTransmit timestamps: {}.",
         way.scheduling,
         way.load,
         if way.transmit_stamps.is_empty() { "none needed" } else { &way.transmit_stamps }

@@ -1,4 +1,5 @@
-//! Documents lead somewhere, and from the README to each of them.
+//! Documents lead somewhere, and from the README to each of them, by the index of its folder where
+//! there is one.
 
 use super::Rule;
 use crate::finding::Report;
@@ -7,7 +8,8 @@ use crate::tree::File;
 
 pub(super) const RULE: Rule = Rule {
     name: "links",
-    demand: "relative links in documents resolve; README.md names every docs/*.md",
+    demand: "relative links in documents resolve; README.md, or the README.md of its folder, \
+        names every document in docs/",
     check,
 };
 
@@ -25,10 +27,23 @@ fn check(house: &House, report: &mut Report) {
     let Some(readme) = house.file(README) else { return };
     let is_document = |file: &&File| file.path.starts_with("docs/") && file.path.ends_with(".md");
     for document in house.files.iter().filter(is_document) {
-        if !readme.text.contains(&document.path) {
+        let is_named = readme.text.contains(&document.path)
+            || index_of(house, &document.path).is_some_and(|index| leads_to(index, document));
+        if !is_named {
             report.add(&document.path, 1, format!("{README} does not name it; add a link"));
         }
     }
+}
+
+/// The README of a document's own folder, where there is one and the document is not it.
+fn index_of<'a>(house: &'a House, path: &str) -> Option<&'a File> {
+    let (folder, name) = path.rsplit_once('/')?;
+    (name != README).then(|| house.file(&format!("{folder}/{README}"))).flatten()
+}
+
+fn leads_to(index: &File, document: &File) -> bool {
+    let mut paths = targets(index).into_iter().map(|(_, target)| resolve(&index.path, target));
+    paths.any(|path| path.as_ref() == Some(&document.path))
 }
 
 /// Relative targets of inline links, outside code, without their anchors.
@@ -99,5 +114,17 @@ mod tests {
     #[test]
     fn a_document_that_the_readme_does_not_name_is_found() {
         assert_eq!(places(&RULE, &[("docs/a.md", ""), ("README.md", "x\n")]), ["docs/a.md:1"]);
+    }
+
+    #[test]
+    fn a_folder_with_an_index_is_named_by_it() {
+        let with = |index: &str, readme: &str| {
+            let files = [("docs/x/a.md", ""), ("docs/x/README.md", index), ("README.md", readme)];
+            places(&RULE, &files)
+        };
+        let (index, readme) = ("[a](a.md)\n", "[x](docs/x/README.md)\n");
+        assert_eq!(with(index, readme), [""; 0]);
+        assert_eq!(with("a.md\n", readme), ["docs/x/a.md:1"]);
+        assert_eq!(with(index, "x\n"), ["docs/x/README.md:1"]);
     }
 }

@@ -4,6 +4,7 @@ mod bounds;
 mod citations;
 mod cycles;
 mod dependencies;
+mod documents;
 mod errors;
 mod features;
 mod fuzzed;
@@ -50,6 +51,7 @@ pub(crate) const RULES: &[Rule] = &[
     leftovers::RULE,
     text::RULE,
     links::RULE,
+    documents::RULE,
 ];
 
 /// Every finding of every rule, in order of place.
