@@ -66,8 +66,7 @@ class Ground:
             if settings:
                 self.lab.set(**settings)
             self.origin = f"http://{self.lab.gateway}:{ORIGIN_PORT}"
-            self.inside(self.lab.b, self.bind).join()
-            threading.Thread(target=self.server.serve_forever, daemon=True).start()
+            self.inside(self.lab.b, self.serve).join()
             if pair:
                 self.start(binary, folder, carrier, (edge, gateway, common))
         except BaseException:
@@ -111,8 +110,10 @@ class Ground:
         thread.start()
         return thread
 
-    def bind(self):
+    def serve(self):
+        """Starts the origin. In host b."""
         self.server = Server((self.lab.gateway, ORIGIN_PORT), Origin)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def post(self, path, size, timeout_s):
         """Whether a message through the edge was answered with 204. In host a."""
