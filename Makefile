@@ -18,6 +18,7 @@ demo: ## the pair over emulated links, before and after: about 5 minutes and the
 .PHONY: test
 test: ## everything that must hold: format, rules, lints, documents, licences, tests
 	@scripts/setup
+	-@scripts/setup chromium:chromium
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo xtask tidy

@@ -2,10 +2,10 @@
 //!
 //! [`Lab`] builds pairs of hosts; the ferry, one real-time thread, moves their packets through the
 //! models of the `link` crate and records how late each one was. [`session`] keeps a lab that
-//! other processes enter (`longwire lab`); [`doctor`] says what a machine offers for all this.
-//! [`demo`] runs the pair over many links at once. [`net`] has hosts with several interfaces, on
-//! media that many share, and studies of scenarios of radio nets. [`calls`] is the WAP study,
-//! [`realtime`] that of real-time services.
+//! other processes enter (`longwire lab`), [`ping`](mod@ping) measures its round trip; [`doctor`]
+//! says what a machine offers for all this. [`demo`] runs the pair over many links at once. [`net`]
+//! has hosts with several interfaces, on media that many share, and studies of scenarios of radio
+//! nets. [`calls`] is the WAP study, [`realtime`] that of real-time services.
 
 pub mod calls;
 pub mod campaign;
@@ -17,6 +17,7 @@ mod ferry;
 mod lab;
 pub mod namespace;
 pub mod net;
+pub mod ping;
 mod processor;
 pub mod realtime;
 pub mod scenario;

@@ -58,6 +58,9 @@ pub(crate) struct RunArgs {
     /// Do flagged runs once more; with a smaller --parallel the machine may keep up.
     #[arg(long)]
     again: bool,
+    /// Say once a second in FILE how far it is, as JSON, for programs.
+    #[arg(long, value_name = "FILE")]
+    progress: Option<PathBuf>,
     /// Print facts as JSON.
     #[arg(long)]
     json: bool,
@@ -123,6 +126,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         revision: option_env!("LONGWIRE_COMMIT").map(str::to_string),
         profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_string(),
         command: crate::command_line(),
+        progress: args.progress.clone(),
     };
     eprintln!("{}", expected(&plan, args.parallel));
     match lab::campaign::run(&plan, &order)? {

@@ -4,6 +4,7 @@ mod calls;
 mod net;
 mod net_report;
 mod pathloss;
+mod ping;
 mod realtime;
 mod scenario;
 mod sets;
@@ -44,6 +45,7 @@ enum Action {
     Exec(ExecArgs),
     Set(SetArgs),
     List(ListArgs),
+    Ping(ping::PingArgs),
     Down(DownArgs),
     Presets(PresetsArgs),
     Pathloss(pathloss::PathlossArgs),
@@ -195,6 +197,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Exec(args) => exec(&args),
         Action::Set(args) => set(&args),
         Action::List(args) => list(&args),
+        Action::Ping(args) => ping::run(&args),
         Action::Down(args) => down(&args),
         Action::Presets(args) => presets(&args),
         Action::Pathloss(args) => pathloss::run(&args),

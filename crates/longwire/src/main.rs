@@ -22,6 +22,7 @@ mod serve;
 mod side;
 mod terminal;
 mod topics;
+mod ui;
 mod wbxml;
 mod wsp;
 
@@ -72,6 +73,7 @@ enum Command {
     Serve(serve::Args),
     Sub(Box<topics::subscribe::Args>),
     Train(coding::train::Args),
+    Ui(ui::Args),
     Wbxml(wbxml::Args),
     Wsp(wsp::Args),
 }
@@ -140,6 +142,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(args),
         Command::Sub(args) => topics::subscribe::run(&args),
         Command::Train(args) => coding::train::run(&args),
+        Command::Ui(args) => ui::run(&args),
         Command::Wbxml(args) => wbxml::run(args),
         Command::Wsp(args) => wsp::run(args),
     };

@@ -207,6 +207,30 @@ fn packets_cross_the_link_between_programs() {
     assert!(server.wait().unwrap().success(), "ended with the lab, by its own SIGTERM handler");
 }
 
+/// Also without a program for it on the machine, and without root.
+#[test]
+fn the_round_trip_is_measured_both_ways() {
+    for rootless in [&["--rootless"][..], &[]] {
+        let name = name("ping");
+        let set = ["--set", "delay=40 ms", "--set", "ba.delay=20 ms"];
+        let arguments = [&[name.as_str(), "--link", "los"][..], &set, rootless].concat();
+        let Some(_up) = Up::start(longwire(), &arguments) else { return };
+        for from in ["a", "b"] {
+            let ping = ["ping", &name, "--from", from, "--count", "3", "--interval", "50 ms"];
+            let output = lab(&[&ping[..], &["--json"]].concat());
+            let facts: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!((facts["sent"].as_u64(), facts["received"].as_u64()), (Some(3), Some(3)));
+            let least_s = facts["min_s"].as_f64().unwrap();
+            assert!((0.060..0.090).contains(&least_s), "{least_s}");
+        }
+        lab(&["set", &name, "loss=100 %"]);
+        let ping = ["ping", &name, "--count", "2", "--interval", "1 ms", "--patience", "200 ms"];
+        let output = lab(&ping);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stdout).ends_with("a → b: 2 sent, 2 lost\n"));
+    }
+}
+
 #[test]
 fn ctrl_c_leaves_nothing_behind() {
     let name = name("ctrl-c");

@@ -8,6 +8,7 @@ pub mod decision;
 pub mod demo;
 pub mod event;
 pub mod fidelity;
+pub mod figures;
 pub mod machine;
 pub mod net;
 pub mod packets;

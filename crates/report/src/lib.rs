@@ -12,7 +12,8 @@ mod format;
 pub mod net;
 pub mod realtime;
 mod study;
-mod svg;
+pub mod svg;
 mod text;
 
 pub use bound::{LinkFigures, bound_s, link_bound_s};
+pub use text::escaped;

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use crate::text::escaped;
 
 /// A drawing in pixels; grows with what is put in.
-pub(crate) struct Svg {
+pub struct Svg {
     width: f64,
     height: f64,
     body: String,
@@ -15,18 +15,25 @@ pub(crate) struct Svg {
 
 /// Where a text stands relative to its point.
 #[derive(Clone, Copy)]
-pub(crate) enum Anchor {
+pub enum Anchor {
+    /// It begins there.
     Start,
+    /// Its middle is there.
     Middle,
+    /// It ends there.
     End,
 }
 
 /// The shape of a point: tells ways apart without colour.
 #[derive(Clone, Copy)]
-pub(crate) enum Mark {
+pub enum Mark {
+    /// A disc.
     Circle,
+    /// A square.
     Square,
+    /// A square on its corner.
     Diamond,
+    /// A triangle.
     Triangle,
 }
 
@@ -34,11 +41,14 @@ pub(crate) enum Mark {
 const MARK_RADIUS: f64 = 3.2;
 
 impl Svg {
-    pub(crate) fn new(width: f64, height: f64) -> Self {
+    /// An empty drawing.
+    #[must_use]
+    pub fn new(width: f64, height: f64) -> Self {
         Self { width, height, body: String::new() }
     }
 
-    pub(crate) fn text(&mut self, x: f64, y: f64, class: &str, anchor: Anchor, text: &str) {
+    /// A text in one line.
+    pub fn text(&mut self, x: f64, y: f64, class: &str, anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
@@ -51,7 +61,8 @@ impl Svg {
         ));
     }
 
-    pub(crate) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+    /// A straight line.
+    pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let ((x1, y1), (x2, y2)) = (from, to);
         self.put(format_args!(
             "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
@@ -59,7 +70,7 @@ impl Svg {
     }
 
     /// A rectangle; `title` shows when it is pointed at.
-    pub(crate) fn bar(&mut self, class: &str, at: (f64, f64), size: (f64, f64), title: &str) {
+    pub fn bar(&mut self, class: &str, at: (f64, f64), size: (f64, f64), title: &str) {
         let ((x, y), (width, height), title) = (at, size, escaped(title));
         self.put(format_args!(
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
@@ -68,7 +79,7 @@ impl Svg {
     }
 
     /// A point; `title` shows when it is pointed at.
-    pub(crate) fn mark(&mut self, mark: Mark, class: &str, (x, y): (f64, f64), title: &str) {
+    pub fn mark(&mut self, mark: Mark, class: &str, (x, y): (f64, f64), title: &str) {
         let r = MARK_RADIUS;
         match mark {
             Mark::Circle => self.circle(class, (x, y), r, title),
@@ -90,19 +101,19 @@ impl Svg {
 
     /// Lines and dots in the language of SVG's paths (SVG 1.1 §8.3), which the caller writes;
     /// `title` shows when it is pointed at.
-    pub(crate) fn path(&mut self, class: &str, steps: &str, title: &str) {
+    pub fn path(&mut self, class: &str, steps: &str, title: &str) {
         let title = escaped(title);
         let inside = if title.is_empty() { title } else { format!("<title>{title}</title>") };
         self.put(format_args!("<path class=\"{class}\" d=\"{steps}\">{inside}</path>"));
     }
 
     /// Rules for the classes of this drawing, which then needs no document's.
-    pub(crate) fn style(&mut self, rules: &str) {
+    pub fn style(&mut self, rules: &str) {
         self.put(format_args!("<style>\n{}</style>", escaped(rules)));
     }
 
     /// A disc; `title` shows when it is pointed at.
-    pub(crate) fn circle(&mut self, class: &str, (x, y): (f64, f64), radius: f64, title: &str) {
+    pub fn circle(&mut self, class: &str, (x, y): (f64, f64), radius: f64, title: &str) {
         let title = escaped(title);
         self.put(format_args!(
             "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\">\
@@ -111,20 +122,21 @@ impl Svg {
     }
 
     /// A point that says 'at least': an arrow to the right that begins there.
-    pub(crate) fn arrow(&mut self, class: &str, (x, y): (f64, f64), title: &str) {
+    pub fn arrow(&mut self, class: &str, (x, y): (f64, f64), title: &str) {
         let corners = [(x, y - 5.0), (x + 9.0, y), (x, y + 5.0)];
         self.polygon(class, &corners, title);
     }
 
     /// A point that says 'failed'.
-    pub(crate) fn cross(&mut self, class: &str, (x, y): (f64, f64)) {
+    pub fn cross(&mut self, class: &str, (x, y): (f64, f64)) {
         let r = 1.3 * MARK_RADIUS;
         self.line(class, (x - r, y - r), (x + r, y + r));
         self.line(class, (x - r, y + r), (x + r, y - r));
     }
 
     /// The drawing as an element; `label` says what it shows to those who do not see it.
-    pub(crate) fn finish(self, label: &str) -> String {
+    #[must_use]
+    pub fn finish(self, label: &str) -> String {
         let Self { width, height, body } = self;
         let label = escaped(label);
         format!(
@@ -151,7 +163,7 @@ impl Svg {
 const POWERS: std::ops::RangeInclusive<i32> = -9..=9;
 
 /// A logarithmic scale from seconds, bytes or what not to pixels.
-pub(crate) struct LogScale {
+pub struct LogScale {
     least: f64,
     most: f64,
     from: f64,
@@ -160,7 +172,8 @@ pub(crate) struct LogScale {
 
 impl LogScale {
     /// From the 1, 2 or 5 at or below the least value to that at or above the greatest.
-    pub(crate) fn around(values: impl IntoIterator<Item = f64>, from: f64, to: f64) -> Self {
+    #[must_use]
+    pub fn around(values: impl IntoIterator<Item = f64>, from: f64, to: f64) -> Self {
         let values = values.into_iter().filter(|value| *value > 0.0);
         let (least, most) = values.fold((f64::INFINITY, 0.0_f64), |(least, most), value| {
             (least.min(value), most.max(value))
@@ -175,19 +188,22 @@ impl LogScale {
         Self { least, most, from, to }
     }
 
-    pub(crate) fn at(&self, value: f64) -> f64 {
+    /// Where a value is.
+    #[must_use]
+    pub fn at(&self, value: f64) -> f64 {
         let share = (value / self.least).ln() / (self.most / self.least).ln();
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
     /// 1, 2 and 5 times the powers of ten on the scale.
-    pub(crate) fn ticks(&self) -> Vec<f64> {
+    #[must_use]
+    pub fn ticks(&self) -> Vec<f64> {
         steps(self.least, self.most)
     }
 }
 
 /// A scale from zero on in equal steps.
-pub(crate) struct LinearScale {
+pub struct LinearScale {
     most: f64,
     step: f64,
     from: f64,
@@ -196,7 +212,8 @@ pub(crate) struct LinearScale {
 
 impl LinearScale {
     /// From zero to a round value at or above the greatest.
-    pub(crate) fn up_to(most: f64, from: f64, to: f64) -> Self {
+    #[must_use]
+    pub fn up_to(most: f64, from: f64, to: f64) -> Self {
         /// So many steps at the most.
         const STEPS: f64 = 8.0;
         let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
@@ -204,11 +221,15 @@ impl LinearScale {
         Self { most: (most / step).ceil() * step, step, from, to }
     }
 
-    pub(crate) fn at(&self, value: f64) -> f64 {
+    /// Where a value is.
+    #[must_use]
+    pub fn at(&self, value: f64) -> f64 {
         self.from + (value / self.most).clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    pub(crate) fn ticks(&self) -> Vec<f64> {
+    /// Values for lines and numbers.
+    #[must_use]
+    pub fn ticks(&self) -> Vec<f64> {
         let count = (self.most / self.step).round();
         let numbers = (0_u32..).map(f64::from).take_while(|number| *number <= count);
         numbers.map(|number| number * self.step).collect()
@@ -216,14 +237,17 @@ impl LinearScale {
 }
 
 /// Either kind of scale.
-pub(crate) enum Scale {
+pub enum Scale {
+    /// In equal steps from zero.
     Linear(LinearScale),
+    /// By powers of ten.
     Log(LogScale),
 }
 
 impl Scale {
     /// From zero on, unless the greatest value is over `span_max` times the least.
-    pub(crate) fn fitting(values: &[f64], span_max: f64, from: f64, to: f64) -> Self {
+    #[must_use]
+    pub fn fitting(values: &[f64], span_max: f64, from: f64, to: f64) -> Self {
         let values = values.iter().copied().filter(|value| value.is_finite() && *value > 0.0);
         let (least, most) =
             values.clone().fold((f64::INFINITY, 0.0_f64), |(least, most), value| {
@@ -235,14 +259,18 @@ impl Scale {
         Self::Linear(LinearScale::up_to(most, from, to))
     }
 
-    pub(crate) fn at(&self, value: f64) -> f64 {
+    /// Where a value is.
+    #[must_use]
+    pub fn at(&self, value: f64) -> f64 {
         match self {
             Self::Linear(scale) => scale.at(value),
             Self::Log(scale) => scale.at(value),
         }
     }
 
-    pub(crate) fn ticks(&self) -> Vec<f64> {
+    /// Values for lines and numbers.
+    #[must_use]
+    pub fn ticks(&self) -> Vec<f64> {
         match self {
             Self::Linear(scale) => scale.ticks(),
             Self::Log(scale) => scale.ticks(),
@@ -250,7 +278,8 @@ impl Scale {
     }
 
     /// `linear` or `logarithmic`.
-    pub(crate) fn name(&self) -> &'static str {
+    #[must_use]
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Linear(_) => "linear",
             Self::Log(_) => "logarithmic",

@@ -2,7 +2,7 @@
 
 /// `text` with the five characters that markup uses replaced (XML 1.0 §2.4). Characters that XML
 /// cannot hold (§2.2) become U+FFFD.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -9,6 +9,8 @@ mod facts;
 mod job;
 mod order;
 mod plan;
+mod progress;
+mod results;
 mod run;
 mod server;
 mod store;
@@ -17,4 +19,6 @@ mod verdict;
 
 pub use csv::export;
 pub use plan::{Choice, Expected, Plan};
+pub use progress::{Ended as ProgressEnd, Latest, Progress};
+pub use results::{Results, has_results};
 pub use run::{Ended, MAX_PARALLEL, Order, load, run};

@@ -13,6 +13,7 @@ use record::machine::Machine;
 use super::job::{Job, RunningJob, Shared, Turn};
 use super::order::{self, Planned};
 use super::plan::{Expected, Plan, share};
+use super::progress::{Ended as Said, Progress, Reporter};
 use super::store::{Frame, RunKey, Store};
 use super::throttle::Throttle;
 use super::verdict;
@@ -62,6 +63,8 @@ pub struct Order {
     pub profile: String,
     /// The command that repeats it.
     pub command: String,
+    /// A file that says once a second how far it is, for programs; see [`Progress`].
+    pub progress: Option<PathBuf>,
 }
 
 /// How a campaign ended.
@@ -102,6 +105,7 @@ pub fn run(plan: &Plan, order: &Order) -> Result<Ended> {
     thread::scope(|scope| {
         let finished = store.finished(order.again)?;
         let mut driver = Driver::new(&shared, &mut store, session, (most, finished))?;
+        driver.reporter = order.progress.clone().map(Reporter::new);
         let ended = driver.drive(scope, &interrupt);
         // Whatever still runs would keep its thread waiting.
         processes.end_all();
@@ -164,6 +168,7 @@ struct Driver<'a> {
     inbox: Receiver<Event>,
     tally: Tally,
     memory_left_bytes: u64,
+    reporter: Option<Reporter>,
 }
 
 /// How far the campaign is.
@@ -177,6 +182,8 @@ struct Tally {
     repeated: usize,
     flagged: usize,
     failed: usize,
+    /// The greatest p99 of the runs that ended.
+    late_us: u64,
     /// Shares of the machine that jobs under way at once are expected to take, on the mean.
     pace: f64,
     /// Expected and true seconds of jobs that ended: what the estimate is worth.
@@ -215,6 +222,7 @@ impl<'a> Driver<'a> {
             inbox,
             tally,
             memory_left_bytes,
+            reporter: None,
         })
     }
 
@@ -239,9 +247,40 @@ impl<'a> Driver<'a> {
                 break Ok(Ended::Complete);
             }
             live.show("measuring", self.tally.done, self.tally.runs, &self.standing());
+            self.report(None);
         };
         live.finish();
+        self.report(Some(match &ended {
+            Ok(Ended::Complete) => Said::Complete,
+            Ok(Ended::Interrupted { .. }) => Said::Interrupted,
+            Err(_) => Said::Failed,
+        }));
         ended
+    }
+
+    /// Says how far it is to whoever reads the file of progress.
+    fn report(&mut self, ended: Option<Said>) {
+        let Some(mut reporter) = self.reporter.take() else { return };
+        let now = self.session.begun.elapsed();
+        if reporter.is_due(now, ended.is_some()) {
+            let Tally { runs, done, active, repeated, flagged, failed, late_us, .. } = self.tally;
+            let progress = Progress {
+                pid: std::process::id(),
+                runs,
+                done,
+                active,
+                repeated,
+                flagged,
+                failed,
+                left_s: self.left_s(),
+                elapsed_s: now.as_secs_f64(),
+                lateness_p99_us: late_us,
+                ended,
+                latest: reporter.latest().to_vec(),
+            };
+            reporter.write(&progress);
+        }
+        self.reporter = Some(reporter);
     }
 
     fn start_what_may<'s>(&mut self, scope: &'s thread::Scope<'s, '_>) -> Result<()>
@@ -324,6 +363,10 @@ impl<'a> Driver<'a> {
         self.tally.done += 1;
         self.tally.flagged += usize::from(run.flagged.is_some());
         self.tally.failed += usize::from(run.failure.is_some());
+        self.tally.late_us = self.tally.late_us.max(run.lateness.p99_us);
+        if let Some(reporter) = &mut self.reporter {
+            reporter.note(&self.shared.plan.cells[cell].name, &run);
+        }
         self.store.put_run(cell, &run)
     }
 
@@ -344,12 +387,15 @@ impl<'a> Driver<'a> {
         self.store.put_frame(&frame(self.shared.plan, setting))
     }
 
+    /// About how many seconds are left.
+    fn left_s(&self) -> f64 {
+        let queued = self.queue.iter().map(|planned| (planned.expected_s, planned.load));
+        self.tally.left_s(self.session.begun.elapsed(), queued)
+    }
+
     fn standing(&self) -> String {
         let Tally { runs, done, active, repeated, flagged, failed, .. } = &self.tally;
-        let now = self.session.begun.elapsed();
-        let queued = self.queue.iter().map(|planned| (planned.expected_s, planned.load));
-        let left = self.tally.left_s(now, queued);
-        let left = clock(Duration::try_from_secs_f64(left).unwrap_or_default());
+        let left = clock(Duration::try_from_secs_f64(self.left_s()).unwrap_or_default());
         let mut text = format!("{done} of {runs} runs, {active} under way, about {left} left");
         for (count, what) in [(repeated, "repeated"), (flagged, "flagged"), (failed, "failed")] {
             if *count > 0 {

@@ -74,12 +74,20 @@ pub fn set(lab: &str, assignments: &[String]) -> Result<Value> {
     Ok(answer["settings"].clone())
 }
 
+/// A lab as [`list`] describes those that are up.
+///
+/// # Errors
+/// [`Error::Caller`] when no such lab is up.
+pub fn status(lab: &str) -> Result<Value> {
+    ask(&connect(lab)?, &json!({"do": "status"}))
+}
+
 /// What the link of a lab is like now.
 ///
 /// # Errors
 /// [`Error::Caller`] when no such lab is up, [`Error::Peer`] when its settings are not understood.
 pub fn config(lab: &str) -> Result<LinkConfig> {
-    let status = ask(&connect(lab)?, &json!({"do": "status"}))?;
+    let status = status(lab)?;
     let mut config = LinkConfig::default();
     for side in Direction::BOTH.map(Direction::name) {
         for key in link::keys() {

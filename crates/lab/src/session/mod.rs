@@ -13,7 +13,7 @@ mod protocol;
 mod serve;
 mod trace;
 
-pub use client::{Listing, await_listener, config, down, enter, list, set};
+pub use client::{Listing, await_listener, config, down, enter, list, set, status};
 pub use detach::{fall_silent, leave_terminal};
 pub use emulated::Emulator;
 pub use serve::{Session, Up};

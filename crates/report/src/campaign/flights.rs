@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use record::campaign::{Flight, Way};
+use record::campaign::{Cell, Flight, Network, Way};
 
 use super::cells::link_to;
 use super::flight_plot;
@@ -59,8 +59,19 @@ fn definitions() -> String {
 
 /// The flight of a cell: that of its first run that has one.
 fn flight<'a>(view: &View<'a>, index: usize) -> Option<&'a Flight> {
-    let flights = view.cell(index).good_runs().filter_map(|run| run.flight.as_ref());
-    flights.into_iter().find(|flight| !flight.packets.is_empty() && flight.elapsed_s > 0.0)
+    flight_of(view.cell(index))
+}
+
+/// The drawing of a single exchange of a cell, packet by packet; none where no run has one.
+#[must_use]
+pub fn drawing(cell: &Cell, network: &Network) -> Option<String> {
+    let flight = flight_of(cell)?;
+    Some(flight_plot::plot(flight, stages(flight, network).as_ref()))
+}
+
+fn flight_of(cell: &Cell) -> Option<&Flight> {
+    let mut flights = cell.good_runs().filter_map(|run| run.flight.as_ref());
+    flights.find(|flight| !flight.packets.is_empty() && flight.elapsed_s > 0.0)
 }
 
 /// Each network's defaults, direct and through the pair, then the cells that differ most.

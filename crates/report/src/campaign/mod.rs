@@ -19,6 +19,7 @@ mod terminal;
 mod view;
 
 pub use facts::{facts, reasons};
+pub use flights::drawing;
 pub use html::html;
 pub use terminal::table;
 pub(crate) use view::describe;

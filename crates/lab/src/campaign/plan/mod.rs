@@ -154,6 +154,12 @@ pub struct Choice {
 }
 
 impl Plan {
+    /// What it calls itself.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
     /// Reads and checks a plan's file.
     ///
     /// # Errors

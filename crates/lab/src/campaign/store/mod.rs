@@ -1,6 +1,7 @@
 //! The results of a campaign on disk: SQLite, one transaction a run, so that whatever ends the
 //! campaign, finished runs are kept.
 
+mod figures;
 mod read;
 #[cfg(test)]
 mod tests;

@@ -41,7 +41,7 @@ impl Store {
         Ok(Campaign { setting, networks, cells, references, advice, figures })
     }
 
-    fn frame(&self) -> Result<Frame> {
+    pub(super) fn frame(&self) -> Result<Frame> {
         let text = |key: &str| -> Result<String> {
             let text = self.read_with(|connection| meta(connection, key))?;
             text.ok_or_else(|| {
@@ -59,7 +59,7 @@ impl Store {
     }
 
     /// The cells without their runs, by id.
-    fn cells(&self) -> Result<Vec<Cell>> {
+    pub(super) fn cells(&self) -> Result<Vec<Cell>> {
         let rows: Vec<[String; 7]> = self.read_with(|connection| {
             let mut select = connection.prepare(
                 "SELECT name, network, server, service, way, settings, groups FROM cells \
@@ -88,11 +88,8 @@ impl Store {
 
     fn runs(&self) -> Result<Vec<StoredRun>> {
         self.read_with(|connection| {
-            let mut select = connection.prepare(
-                "SELECT id, cell, repetition, attempt, seed, started_unix_s, elapsed_s, parallel, \
-                 up, down, lateness, processor_wait_s, congestion_client, congestion_server, \
-                 flagged, failure FROM runs ORDER BY cell, repetition",
-            )?;
+            let sql = format!("{} ORDER BY cell, repetition", StoredRun::SELECT);
+            let mut select = connection.prepare(&sql)?;
             select.query_map([], StoredRun::of)?.collect()
         })
     }
@@ -103,18 +100,22 @@ impl Store {
 }
 
 /// Warm-up and measured pass.
-type Passes = (Vec<Measured>, Vec<Measured>);
+pub(super) type Passes = (Vec<Measured>, Vec<Measured>);
 
 /// A run as its row has it, the texts not yet read.
-struct StoredRun {
-    id: i64,
+pub(super) struct StoredRun {
+    pub(super) id: i64,
     cell: usize,
-    run: Run,
-    texts: [String; 3],
+    pub(super) run: Run,
+    pub(super) texts: [String; 3],
 }
 
 impl StoredRun {
-    fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+    pub(super) const SELECT: &str = "SELECT id, cell, repetition, attempt, seed, \
+        started_unix_s, elapsed_s, parallel, up, down, lateness, processor_wait_s, \
+        congestion_client, congestion_server, flagged, failure FROM runs";
+
+    pub(super) fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
         let run = Run {
             repetition: row.get(2)?,
             attempt: row.get(3)?,
@@ -153,6 +154,19 @@ fn read_exchanges(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, Pas
         pass.push(measured(row)?);
     }
     Ok(runs)
+}
+
+/// Those of one run.
+pub(super) fn read_pass(connection: &Connection, run: i64) -> rusqlite::Result<Passes> {
+    let sql = "SELECT * FROM exchanges WHERE run = ? ORDER BY warm_up, number";
+    let mut select = connection.prepare_cached(sql)?;
+    let mut rows = select.query([run])?;
+    let mut passes = Passes::default();
+    while let Some(row) = rows.next()? {
+        let pass = if row.get(1)? { &mut passes.0 } else { &mut passes.1 };
+        pass.push(measured(row)?);
+    }
+    Ok(passes)
 }
 
 fn measured(row: &Row<'_>) -> rusqlite::Result<Measured> {

@@ -116,6 +116,43 @@ fn a_run_is_read_back_as_it_was_written() {
     assert_eq!(campaign.setting.seed, 3);
 }
 
+/// What is read a cell at a time is what is read at once.
+#[test]
+fn figures_are_those_of_the_whole_campaign() {
+    let scratch = Scratch::new().unwrap();
+    let mut store = Store::open(scratch.path(), &plan(PLAN), "1").unwrap();
+    store.put_frame(&frame()).unwrap();
+    let mut mixed = Run { flagged: None, decisions: Vec::new(), repetition: 1, ..run() };
+    mixed.measured[0].exchange.error = Some("refused".to_string());
+    let mut never = measured("track 4");
+    (never.exchange.censored, never.exchange.elapsed_s) = (true, 0.0);
+    mixed.measured.push(never);
+    store.put_run(0, &mixed).unwrap();
+    let failed = Run { repetition: 2, failure: Some("no".to_string()), ..Run::default() };
+    store.put_run(0, &failed).unwrap();
+    store.put_run(1, &Run { decisions: Vec::new(), ..run() }).unwrap();
+    let (whole, figures) = (store.campaign().unwrap(), store.figures().unwrap());
+    assert_eq!(figures.len(), whole.cells.len());
+    for (place, (of, cell)) in figures.iter().zip(&whole.cells).enumerate() {
+        assert_eq!((&of.cell.name, of.runs.len()), (&cell.name, cell.runs.len()));
+        for (run, full) in of.runs.iter().zip(&cell.runs) {
+            assert_eq!(run.mean_s, full.mean_s());
+            assert_eq!(run.errors, full.errors() as u64);
+            assert_eq!(run.censored, full.censored() as u64);
+            assert_eq!(run.exchanges, full.measured.len() as u64);
+            assert_eq!(run.failure, full.failure);
+        }
+        assert_eq!(store.cell(place).unwrap().as_ref(), Some(cell));
+    }
+    assert_eq!(figures[0].runs[0].errors, 1);
+    assert_eq!(figures[0].runs[0].wire_bytes, 3 * 5400);
+    assert_eq!(figures[0].times_s(), [1.5]);
+    assert_eq!(store.cell(2).unwrap(), None);
+    let overview = store.overview().unwrap();
+    let counts = [overview.cells, overview.done, overview.flagged, overview.failed];
+    assert_eq!(counts, [2, 3, 1, 1]);
+}
+
 #[test]
 fn finished_runs_are_known_and_a_failed_one_is_to_be_done_again() {
     let scratch = Scratch::new().unwrap();
