@@ -89,7 +89,7 @@ async fn of_campaigns(
         Action::RunStart => runs::start(shared, &asked.body).await,
         Action::Run => runs::facts(shared, name).await,
         Action::RunStop => runs::stop(shared, name),
-        Action::RunResume => runs::resume(shared, name),
+        Action::RunResume => runs::resume(shared, name).await,
         Action::Results => results::all_facts(shared).await,
         Action::Campaign => results::facts(shared, name).await,
         Action::Cells => results::cells_facts(shared, name, asked).await,

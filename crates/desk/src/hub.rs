@@ -1,7 +1,7 @@
 //! What happens, from where it is seen to the streams that tell of it: one ring for all, and for
 //! each topic that somebody follows a task that looks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,6 +11,8 @@ use web::events::{Event, Ring};
 
 /// How often what somebody follows is looked at: a status costs a lab 0.6 ms.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// The kind of events that say how a campaign stands.
+pub(crate) const RUN: &str = "run";
 /// Most events of a topic that a stream begins with.
 const MAX_SNAPSHOT_EVENTS: usize = 600;
 
@@ -25,6 +27,8 @@ pub(crate) struct Hub {
 struct Inner {
     ring: Ring,
     followers: BTreeMap<String, usize>,
+    /// Topics that a task looks at.
+    looked_at: BTreeSet<String>,
 }
 
 /// Keeps a topic looked at until dropped.
@@ -48,28 +52,33 @@ impl Hub {
         self.news.send_replace(last);
     }
 
-    /// Follows a topic; whether nobody else does, so that somebody has to begin to look.
+    /// Follows a topic; whether no task looks at it, so that one has to begin.
     pub(crate) fn follow(self: &Arc<Self>, topic: &str) -> (Follower, bool) {
         let mut inner = self.inner();
-        let count = inner.followers.entry(topic.to_string()).or_default();
-        *count += 1;
-        let is_first = *count == 1;
+        *inner.followers.entry(topic.to_string()).or_default() += 1;
+        let is_first = inner.looked_at.insert(topic.to_string());
         drop(inner);
         (Follower { hub: Arc::clone(self), topic: topic.to_string() }, is_first)
     }
 
-    /// Whether anybody follows a topic.
+    /// Whether anybody follows a topic; where nobody does, the task that looks at it has to end.
     pub(crate) fn is_followed(&self, topic: &str) -> bool {
-        self.inner().followers.contains_key(topic)
+        let mut inner = self.inner();
+        let is_followed = inner.followers.contains_key(topic);
+        if !is_followed {
+            inner.looked_at.remove(topic);
+        }
+        is_followed
     }
 
     pub(crate) fn news(&self) -> watch::Receiver<u64> {
         self.news.subscribe()
     }
 
-    /// The events after one; `None` when some are gone.
-    pub(crate) fn after(&self, id: u64, topics: &[String]) -> Option<Vec<Event>> {
-        self.inner().ring.after(id, topics)
+    /// The number of the last event, and those after one; `None` when some are gone.
+    pub(crate) fn after(&self, id: u64, topics: &[String]) -> Option<(u64, Vec<Event>)> {
+        let inner = self.inner();
+        inner.ring.after(id, topics).map(|events| (inner.ring.last(), events))
     }
 
     /// The number of the last event, and for each topic what is known of it, by kind.
@@ -81,6 +90,10 @@ impl Hub {
                 let all = kinds.entry(event.kind).or_insert_with(|| json!([]));
                 let facts = serde_json::from_str(&event.data).unwrap_or_default();
                 if let Some(all) = all.as_array_mut() {
+                    if event.kind == RUN {
+                        // Each says all that there is to say.
+                        all.clear();
+                    }
                     all.push(facts);
                 }
             }

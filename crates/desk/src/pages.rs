@@ -42,7 +42,7 @@ pub(crate) async fn page(shared: &Shared, asked: &Asked) -> Result<Answer> {
     }
     match path {
         "/" => Ok(links_page().await),
-        "/runs" => runs_page(shared).await,
+        "/runs" => runs_page(shared, asked).await,
         "/results" => results_page(shared).await,
         "/compare" => compare_page(shared, asked).await,
         _ => Err(Problem::missing("there is no such page")),
@@ -77,8 +77,13 @@ async fn link_page(name: &str) -> Result<String> {
     Ok(link::page(&link::Link { status: &status, presets: &presets, saved: &saved }))
 }
 
-async fn runs_page(shared: &Shared) -> Result<String> {
-    let (plans, all) = (started::plans(shared).await?, started::all(shared).await?);
+async fn runs_page(shared: &Shared, asked: &Asked) -> Result<String> {
+    // Plans are read for who looks at the whole page, not each time that the list is refreshed.
+    let plans = match parameter(&asked.query, "part") {
+        Some("runs") => Value::Null,
+        _ => started::plans(shared).await?,
+    };
+    let all = started::all(shared).await?;
     let folder = shared.plans_folder().to_string_lossy();
     Ok(runs::page(&folder, list(&plans), list(&all)))
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::children::blocking;
-use crate::hub::unix_s;
+use crate::hub::{RUN, unix_s};
 use crate::links::text;
 use crate::problem::{Problem, Result};
 use crate::results::{check_name, folder as folder_of, names_in};
@@ -56,10 +56,6 @@ pub(crate) async fn start(shared: &Shared, asked: &Value) -> Result<Value> {
     let usual = if quick { format!("{stem}-quick") } else { stem.to_string() };
     let name = asked["name"].as_str().filter(|name| !name.is_empty()).unwrap_or(&usual);
     let folder = folder_of(shared, name)?;
-    if read(&folder, STARTED).is_some_and(|started| is_under_way(&folder, &started)) {
-        let detail = format!("'{name}' is under way already: stop it, or give another name");
-        return Err(Problem::new(StatusCode::CONFLICT, detail));
-    }
     let choice = Choice {
         quick,
         cells: cells(asked)?,
@@ -80,22 +76,21 @@ pub(crate) async fn start(shared: &Shared, asked: &Value) -> Result<Value> {
     arguments.extend(given.map(|(key, value)| format!("--{key}={value}")));
     // What is wrong with the plan is said before anything is started.
     blocking(move || Plan::read(&file, &choice).map(drop)).await?;
-    begin(shared, name, &folder, plan, arguments)?;
+    let name = name.to_string();
+    let mut asked = asked.clone();
+    asked["name"] = name.as_str().into();
+    begin(shared, &folder, &asked, arguments)?;
     Ok(json!({"messages": [format!("'{name}' is started")], "name": name}))
 }
 
-/// Goes on with a campaign that was stopped, as it was started.
-pub(crate) fn resume(shared: &Shared, name: &str) -> Result<Value> {
+/// Goes on with a campaign that was stopped, as it was asked for: what its directory says is read
+/// as a request is, for it may be somebody else's.
+pub(crate) async fn resume(shared: &Shared, name: &str) -> Result<Value> {
     let folder = folder_of(shared, name)?;
-    let started = started(&folder, name)?;
-    if is_under_way(&folder, &started) {
-        let detail = format!("'{name}' is under way");
-        return Err(Problem::new(StatusCode::CONFLICT, detail));
-    }
-    let plan = started["plan"].as_str().unwrap_or_default().to_string();
-    let arguments = started["arguments"].as_array().into_iter().flatten();
-    let arguments = arguments.filter_map(|one| one.as_str().map(str::to_string)).collect();
-    begin(shared, name, &folder, &plan, arguments)?;
+    let mut started = started(&folder, name)?;
+    let mut asked = started["asked"].take();
+    asked["name"] = name.into();
+    start(shared, &asked).await?;
     Ok(json!({"messages": [format!("'{name}' goes on")], "name": name}))
 }
 
@@ -154,20 +149,26 @@ pub(crate) fn look_at(shared: &Shared, topic: &str) {
             };
             let now = blocking(look).await.ok().flatten().unwrap_or(Value::Null);
             if now != before && !now.is_null() {
-                hub.push(&topic, "run", &now);
+                hub.push(&topic, RUN, &now);
             }
             before = now;
         }
     });
 }
 
-fn begin(
-    shared: &Shared,
-    name: &str,
-    folder: &Path,
-    plan: &str,
-    arguments: Vec<String>,
-) -> Result<()> {
+/// Starts the process of a campaign that was asked for, unless it is there, or what is in its
+/// directory is of another.
+fn begin(shared: &Shared, folder: &Path, asked: &Value, arguments: Vec<String>) -> Result<()> {
+    let name = asked["name"].as_str().unwrap_or_default();
+    let before = read(folder, STARTED);
+    let conflict = |what: &str| Problem::new(StatusCode::CONFLICT, format!("'{name}' {what}"));
+    if before.as_ref().is_some_and(|before| is_under_way(folder, before)) {
+        return Err(conflict("is under way already: stop it, or give another name"));
+    }
+    let is_other = before.is_some_and(|before| before["arguments"] != json!(arguments));
+    if is_other && has_results(folder).is_some() {
+        return Err(conflict("has results of another plan or other settings: give another name"));
+    }
     let failed = |error: std::io::Error| {
         let detail = format!("'{name}' cannot be started: {error}");
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
@@ -185,7 +186,8 @@ fn begin(
     command.process_group(0).kill_on_drop(false);
     let mut child = command.spawn().map_err(failed)?;
     let facts = json!({
-        "plan": plan,
+        "plan": asked["plan"],
+        "asked": asked,
         "arguments": arguments,
         "pid": child.id(),
         "started_unix_s": unix_s(),

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{Sender, channel};
-use web::events::{Event, frame};
+use web::events::{Event, POINT, frame};
 
 use crate::body::Content;
 use crate::hub::Hub;
@@ -97,7 +97,11 @@ async fn tell(hub: &Hub, wanted: &Wanted, sender: &Sender<Bytes>) -> std::result
     };
     loop {
         let new = match hub.after(last, &wanted.topics) {
-            Some(new) => new,
+            Some((now, new)) => {
+                // What was of other topics is not missed either.
+                last = now;
+                new
+            }
             None => {
                 send(sender, frame(last, "lagged", "{}")).await?;
                 last = snapshot(hub, wanted, sender).await?;
@@ -105,7 +109,6 @@ async fn tell(hub: &Hub, wanted: &Wanted, sender: &Sender<Bytes>) -> std::result
             }
         };
         for event in new {
-            last = event.id;
             if is_due(&event, wanted.interval, &mut sent_at) {
                 send(sender, frame(event.id, event.kind, &event.data)).await?;
             }
@@ -127,7 +130,7 @@ fn is_due(
     interval: Duration,
     sent_at: &mut BTreeMap<(String, &'static str), Instant>,
 ) -> bool {
-    if event.kind != "link" {
+    if event.kind != POINT {
         return true;
     }
     let now = Instant::now();

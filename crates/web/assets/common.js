@@ -60,7 +60,9 @@ export async function attempt(job, button) {
 /** Fetches this page again and puts its part `id` in place of ours, unless that has the focus.
  * @param {string} id */
 export async function refresh(id) {
-  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+  const address = new URL(location.href);
+  address.searchParams.set("part", id);
+  const answer = await fetch(address, { headers: { Accept: "text/html" } });
   if (!answer.ok) throw new Error(answer.status === 401 ? "the token is of an earlier start: open \
 the address that longwire ui printed" : `the answer was ${answer.status}`);
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -76,13 +78,14 @@ the address that longwire ui printed" : `the answer was ${answer.status}`);
 }
 
 for (const part of document.querySelectorAll("[data-refresh]")) {
+  let busy = false;
   const again = () => {
-    if (!document.hidden) {
-      refresh(part.id).then(() => part.classList.remove("fault"), (why) => {
-        part.classList.add("fault");
-        refuse(why instanceof TypeError ? "longwire ui does not answer: is it still running?" : why);
-      });
-    }
+    if (document.hidden || busy) return;
+    busy = true;
+    refresh(part.id).then(() => part.classList.remove("fault"), (why) => {
+      part.classList.add("fault");
+      refuse(why instanceof TypeError ? "longwire ui does not answer: is it still running?" : why);
+    }).finally(() => { busy = false; });
   };
   setInterval(again, Number(part.getAttribute("data-refresh")));
 }
@@ -104,6 +107,19 @@ export function follow(topics, on, hz = 5) {
     stream = undefined;
     if (document.hidden) return;
     stream = new EventSource(`/api/v1/events?topics=${encodeURIComponent(topics)}&hz=${hz}`);
+    let lost = false;
+    stream.addEventListener("error", () => {
+      lost = true;
+      // A refusal is final; a connection that broke is made again by the browser.
+      refuse(stream?.readyState === EventSource.CLOSED
+        ? "what is shown is no longer live: open the address that longwire ui printed, or close " +
+          "other tabs of it, and load this page again"
+        : "what is shown is not live: longwire ui does not answer; is it still running?");
+    });
+    stream.addEventListener("open", () => {
+      if (lost) say("what is shown is live again");
+      lost = false;
+    });
     for (const [kind, act] of Object.entries(on)) {
       stream.addEventListener(kind, (event) => act(JSON.parse(event.data)));
     }

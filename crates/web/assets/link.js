@@ -19,6 +19,10 @@ function inForce(facts) {
     field.defaultValue = value;
     field.classList.remove("dirty");
   }
+  // What differs is not made alike by the next change of something else.
+  const differs = (/** @type {HTMLInputElement} */ field) =>
+    field.dataset.side === "ba" && field.value !== of("ab", field.dataset.key ?? "").value;
+  if (fields.some(differs)) alike.checked = false;
   for (const side of ["ab", "ba"]) {
     const now = facts[side] ?? {};
     const rate = now.trace && now.trace !== "none" ? `trace ${now.trace}` : now.rate;
@@ -78,7 +82,7 @@ function changed() {
 
 async function putBack() {
   inForce(await api("GET", path));
-  if (alike.checked) mirror();
+  mirror();
 }
 
 form.addEventListener("input", (/** @type {Event} */ event) => {
@@ -239,5 +243,4 @@ follow(`link:${lab}`, {
   },
   gone: (facts) => refuse(facts.detail),
 });
-if (alike.checked) mirror();
-roundTrip();
+mirror();

@@ -5,6 +5,10 @@ use std::collections::VecDeque;
 
 /// Most events that are kept: three minutes of one link.
 pub const MAX_EVENTS: usize = 1024;
+/// Most bytes of them.
+pub const MAX_BYTES: usize = 8 << 20;
+/// The kind of events of which a page misses nothing that lacks some: points of charts.
+pub const POINT: &str = "link";
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,15 +27,25 @@ pub struct Event {
 #[derive(Debug, Default)]
 pub struct Ring {
     events: VecDeque<Event>,
+    bytes: usize,
     last: u64,
+    /// The greatest number of those that are gone.
+    gone: u64,
 }
 
 impl Ring {
-    /// Takes an event in, in place of the oldest when there are [`MAX_EVENTS`].
+    /// Takes an event in, in place of the oldest point, or the oldest of all, when there are
+    /// [`MAX_EVENTS`] or [`MAX_BYTES`].
     pub fn push(&mut self, topic: &str, kind: &'static str, data: String) {
         self.last += 1;
-        if self.events.len() >= MAX_EVENTS {
-            self.events.pop_front();
+        self.bytes += data.len();
+        while !self.events.is_empty() && (self.events.len() >= MAX_EVENTS || self.bytes > MAX_BYTES)
+        {
+            let point = self.events.iter().position(|event| event.kind == POINT);
+            if let Some(event) = self.events.remove(point.unwrap_or(0)) {
+                self.bytes -= event.data.len();
+                self.gone = self.gone.max(event.id);
+            }
         }
         self.events.push_back(Event { id: self.last, topic: topic.to_string(), kind, data });
     }
@@ -46,8 +60,7 @@ impl Ring {
     /// number of this ring.
     #[must_use]
     pub fn after(&self, id: u64, topics: &[String]) -> Option<Vec<Event>> {
-        let first = self.events.front().map_or(self.last + 1, |event| event.id);
-        if id > self.last || id + 1 < first {
+        if id > self.last || id < self.gone {
             return None;
         }
         let newer = self.events.iter().filter(|event| event.id > id);
@@ -83,12 +96,28 @@ mod tests {
             ring.push(if number % 2 == 0 { "link:a" } else { "link:b" }, "link", "{}".to_string());
         }
         let last = ring.last();
-        assert_eq!(ring.after(9, &topics), None);
+        assert_eq!(ring.after(9, &topics), None, "10 is gone");
         assert_eq!(ring.after(last + 1, &topics), None, "a number of an earlier start");
         assert_eq!(ring.after(10, &topics).unwrap().len(), MAX_EVENTS / 2);
         assert_eq!(ring.after(last, &topics), Some(Vec::new()));
         let some = ring.latest("link:b", 3);
         assert_eq!(some.iter().map(|one| one.id).collect::<Vec<_>>(), [last - 4, last - 2, last]);
+    }
+
+    #[test]
+    fn points_make_room_first_and_bytes_are_bounded() {
+        let mut ring = Ring::default();
+        ring.push("link:a", "changed", "{}".to_string());
+        for _ in 0..2 * MAX_EVENTS {
+            ring.push("link:a", POINT, "{}".to_string());
+        }
+        assert_eq!(ring.events.len(), MAX_EVENTS);
+        assert_eq!(ring.events[0].kind, "changed");
+        for _ in 0..10 {
+            ring.push("run:b", "run", "x".repeat(MAX_BYTES / 4));
+        }
+        assert!(ring.bytes <= MAX_BYTES && ring.events.len() <= 5);
+        assert_eq!(ring.bytes, ring.events.iter().map(|event| event.data.len()).sum::<usize>());
     }
 
     #[test]

@@ -3,6 +3,16 @@
 use crate::assets;
 pub use report::escaped;
 
+/// A word as a shell reads it: in quotes where it would be taken for something else.
+#[must_use]
+pub fn shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+%@".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_string(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 /// The areas of the interface, in the order of the navigation.
 pub const AREAS: &[(&str, &str)] = &[("/", "Links"), ("/runs", "Runs"), ("/results", "Results")];
 

@@ -4,7 +4,7 @@ use record::campaign::Way;
 use record::figures::{CellFigures, Overview};
 
 use crate::cells::{Column, Row, View, choices, parameters};
-use crate::page::{Page, encoded, escaped};
+use crate::page::{Page, encoded, escaped, shell};
 use crate::plot::Plot;
 
 /// Most rows of a page; filters find the others.
@@ -59,7 +59,7 @@ pub fn page(campaign: &Campaign<'_>) -> String {
         title: &format!("Campaign {name}"),
         area: "/results",
         script: "common.js",
-        command: &format!("longwire lab report results/{name}"),
+        command: &format!("longwire lab report {}", shell(&format!("results/{name}"))),
         body: &body,
     }
     .html()

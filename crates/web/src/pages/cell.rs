@@ -3,7 +3,7 @@
 use record::campaign::{Cell, Network, Run};
 use report::svg::{Anchor, LinearScale, Mark, Scale, Svg};
 
-use crate::page::{Page, encoded, escaped};
+use crate::page::{Page, encoded, escaped, shell};
 
 /// Most exchanges of the table: those of the first runs.
 const MAX_EXCHANGES: usize = 500;
@@ -61,7 +61,7 @@ pub fn page(shown: &Shown<'_>) -> String {
         title: &cell.name,
         area: "/results",
         script: "common.js",
-        command: &format!("longwire lab export results/{campaign}"),
+        command: &format!("longwire lab export {}", shell(&format!("results/{campaign}"))),
         body: &body,
     }
     .html()

@@ -2,7 +2,7 @@
 
 use report::analysis::Repeatability;
 
-use crate::page::{Page, escaped};
+use crate::page::{Page, escaped, shell};
 
 /// The page: what `longwire lab compare` finds.
 #[must_use]
@@ -44,7 +44,11 @@ pub fn page(first: &str, second: &str, found: &Repeatability) -> String {
         title: &format!("{first} and {second}"),
         area: "/results",
         script: "common.js",
-        command: &format!("longwire lab compare results/{first} results/{second}"),
+        command: &format!(
+            "longwire lab compare {} {}",
+            shell(&format!("results/{first}")),
+            shell(&format!("results/{second}"))
+        ),
         body: &body,
     }
     .html()

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::page::{Page, encoded, escaped};
+use crate::page::{Page, encoded, escaped, shell};
 
 /// The list, and what can be started.
 #[must_use]
@@ -62,7 +62,11 @@ pub fn one(run: &Value) -> String {
         title: &format!("Run {name}"),
         area: "/runs",
         script: "run.js",
-        command: &format!("longwire lab run {} --out results/{name}", arguments.join(" ")),
+        command: &format!(
+            "longwire lab run {} --out {}",
+            arguments.iter().map(|word| shell(word)).collect::<Vec<_>>().join(" "),
+            shell(&format!("results/{name}"))
+        ),
         body: &body,
     }
     .html()
