@@ -125,3 +125,35 @@ impl Drop for Follower {
 pub(crate) fn unix_s() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_task_looks_at_a_topic_however_often_pages_are_loaded() {
+        let hub = Hub::new();
+        let (first, begins) = hub.follow("link:a");
+        assert!(begins);
+        // A page is loaded again before the task has looked.
+        drop(first);
+        let (second, begins) = hub.follow("link:a");
+        assert!(!begins && hub.is_followed("link:a"));
+        drop(second);
+        assert!(!hub.is_followed("link:a"), "the task ends");
+        assert!(hub.follow("link:a").1, "and another begins");
+    }
+
+    #[test]
+    fn a_snapshot_has_the_last_word_of_a_run_and_all_points_of_a_link() {
+        let hub = Hub::new();
+        for number in 0..3 {
+            hub.push("run:r", RUN, &json!({"done": number}));
+            hub.push("link:l", web::events::POINT, &json!({"t": number}));
+        }
+        let (last, topics) = hub.snapshot(&["run:r".to_string(), "link:l".to_string()]);
+        assert_eq!(last, 6);
+        assert_eq!(topics[0]["run"], json!([{"done": 2}]));
+        assert_eq!(topics[1]["link"].as_array().unwrap().len(), 3);
+    }
+}
