@@ -71,6 +71,11 @@ impl Hub {
         is_followed
     }
 
+    /// Whether anybody follows a topic, for who does not look at it.
+    pub(crate) fn has_followers(&self, topic: &str) -> bool {
+        self.inner().followers.contains_key(topic)
+    }
+
     pub(crate) fn news(&self) -> watch::Receiver<u64> {
         self.news.subscribe()
     }

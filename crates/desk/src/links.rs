@@ -7,7 +7,7 @@ use link::{Direction, LinkConfig};
 use serde_json::{Map, Value, json};
 
 use crate::children::{self, blocking};
-use crate::hub::{LOOK_INTERVAL, unix_s};
+use crate::hub::{Hub, LOOK_INTERVAL, unix_s};
 use crate::problem::{Problem, Result};
 use crate::shared::Shared;
 
@@ -69,10 +69,12 @@ pub(crate) async fn set(shared: &Shared, name: String, asked: &Value) -> Result<
         Ok((before, session::config(&lab)?))
     })
     .await?;
-    let messages = differences(&before, &now);
-    if !messages.is_empty() {
-        let facts = json!({"t": unix_s(), "messages": messages});
-        shared.hub.push(&format!("link:{name}"), "changed", &facts);
+    let sides = |config: &LinkConfig| Direction::BOTH.map(|side| in_force(config, side));
+    let messages = differences(&sides(&before), &sides(&now));
+    let topic = format!("link:{name}");
+    // Who looks at it tells of it otherwise, as of what others change.
+    if !messages.is_empty() && !shared.hub.has_followers(&topic) {
+        announced(&shared.hub, &topic, &messages);
     }
     let messages = if messages.is_empty() {
         vec!["nothing was changed: it is so already".to_string()]
@@ -161,12 +163,18 @@ pub(crate) fn look_at(shared: &Shared, topic: &str) {
                     if let Some(point) = point {
                         hub.push(&topic, "link", &point);
                     }
+                    let changed = before
+                        .as_ref()
+                        .map(|(_, earlier)| differences(&said(earlier), &said(&status)));
+                    if let Some(messages) = changed.filter(|messages| !messages.is_empty()) {
+                        announced(&hub, &topic, &messages);
+                    }
                     before = Some((now, status));
                 }
                 Err(problem) => {
                     // While it ends it may say something else than when it has ended.
                     if gone != problem.detail {
-                        hub.push(&topic, "gone", &json!({"detail": problem.detail}));
+                        hub.push(&topic, "gone", &json!({"t": unix_s(), "detail": problem.detail}));
                     }
                     (gone, before) = (problem.detail, None);
                     tokio::time::sleep(GONE_INTERVAL).await;
@@ -192,6 +200,9 @@ fn settings(asked: &Value) -> Result<Vec<(String, String)>> {
         let value = value.as_str().ok_or_else(|| {
             Problem::refused(format!("'{key}' is refused: give its value as a text"))
         })?;
+        if key.contains('=') {
+            return Err(Problem::refused(format!("'{key}' is refused: no parameter has a '='")));
+        }
         let name = key.trim().trim_start_matches("ab.").trim_start_matches("ba.");
         if name == "trace" && value.trim() != "none" {
             return Err(Problem::refused(format!(
@@ -204,11 +215,19 @@ fn settings(asked: &Value) -> Result<Vec<(String, String)>> {
     all.iter().map(one).collect()
 }
 
-/// `'delay' set to '250 ms'` for each parameter that is not as it was.
-fn differences(before: &LinkConfig, now: &LinkConfig) -> Vec<String> {
-    let sides =
-        Direction::BOTH.map(|direction| (in_force(before, direction), in_force(now, direction)));
-    let [(ab_before, ab), (ba_before, ba)] = &sides;
+/// Tells who looks at a link that it was changed.
+fn announced(hub: &Hub, topic: &str, messages: &[String]) {
+    hub.push(topic, "changed", &json!({"t": unix_s(), "messages": messages}));
+}
+
+/// The settings of both directions that a lab says are in force.
+fn said(status: &Value) -> [Map<String, Value>; 2] {
+    Direction::BOTH.map(|side| web::sample::settings(status, side))
+}
+
+/// `'delay' set to '250 ms'` for each parameter of a → b and b → a that is not as it was.
+fn differences(before: &[Map<String, Value>; 2], now: &[Map<String, Value>; 2]) -> Vec<String> {
+    let ([ab_before, ba_before], [ab, ba]) = (before, now);
     let mut messages = Vec::new();
     for key in link::keys() {
         let name = key.name;
@@ -253,15 +272,20 @@ mod tests {
 
     #[test]
     fn what_has_changed_is_said_once_where_both_directions_agree() {
-        let before = LinkConfig::preset("satcom").unwrap();
-        let mut now = before.clone();
-        assert!(differences(&before, &now).is_empty());
+        let sides = |config: &LinkConfig| Direction::BOTH.map(|side| in_force(config, side));
+        let satcom = LinkConfig::preset("satcom").unwrap();
+        let (before, mut now) = (sides(&satcom), satcom);
+        assert!(differences(&before, &sides(&now)).is_empty());
         now.set("delay", "251 ms").unwrap();
         now.set("ba.rate", "64 kbit/s").unwrap();
         let expected = ["'ba.rate' set to '64 kbit/s'", "'delay' set to '251 ms'"];
-        assert_eq!(differences(&before, &now), expected);
+        assert_eq!(differences(&before, &sides(&now)), expected);
         now.set("ab.delay", "1 ms").unwrap();
-        assert!(differences(&before, &now).contains(&"'ab.delay' set to '1 ms'".to_string()));
+        let status = json!({"ab": sides(&now)[0], "ba": sides(&now)[1], "name": "x"});
+        assert_eq!(said(&status), sides(&now), "a lab says the same");
+        assert!(
+            differences(&before, &sides(&now)).contains(&"'ab.delay' set to '1 ms'".to_string())
+        );
     }
 
     #[test]

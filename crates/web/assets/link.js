@@ -231,6 +231,8 @@ follow(`link:${lab}`, {
     must("#log").replaceChildren();
     for (const change of facts.changed ?? []) logged(change);
     if (facts.link?.length) numbers(facts.link.at(-1));
+    const gone = facts.gone?.at(-1);
+    if (gone && gone.t > (facts.link?.at(-1)?.t ?? 0)) refuse(gone.detail);
   },
   link: (point) => {
     chart.push(point);
