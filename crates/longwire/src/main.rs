@@ -16,9 +16,11 @@ mod history;
 mod keygen;
 mod lab;
 mod log;
+mod manual;
 mod message;
 mod produce;
 mod serve;
+mod service;
 mod side;
 mod terminal;
 mod topics;
@@ -53,6 +55,7 @@ enum Command {
     Coap(Box<coap::Args>),
     Codecs(coding::list::Args),
     Compare(coding::compare::Args),
+    Completions(manual::CompletionsArgs),
     Decode(Box<coding::stream::DecodeArgs>),
     Demo(demo::Args),
     Doctor(doctor::Args),
@@ -66,6 +69,7 @@ enum Command {
     History(history::Args),
     Keygen(keygen::Args),
     Lab(lab::Args),
+    Man(manual::ManArgs),
     Message(Box<message::Args>),
     Produce(Box<produce::Args>),
     Pub(Box<topics::publish::Args>),
@@ -121,6 +125,7 @@ fn main() -> ExitCode {
         Command::Coap(args) => coap::run(*args),
         Command::Codecs(args) => coding::list::run(args),
         Command::Compare(args) => coding::compare::run(args),
+        Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Decode(args) => coding::stream::decode(*args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(args),
@@ -134,6 +139,7 @@ fn main() -> ExitCode {
         Command::History(args) => history::run(&args),
         Command::Keygen(args) => keygen::run(args),
         Command::Lab(args) => lab::run(args),
+        Command::Man(args) => manual::pages(&args, Cli::command()),
         Command::Message(args) => message::run(*args),
         Command::Produce(args) => produce::run(&args),
         Command::Pub(args) => topics::publish::run(&args),
