@@ -15,6 +15,12 @@ demo: ## the pair over emulated links, before and after: about 5 minutes and the
 	cargo build --release --locked --package longwire
 	target/release/longwire demo
 
+.PHONY: package
+package: ## the Debian package, in out/package
+	@scripts/setup dpkg-shlibdeps:dpkg-dev
+	cargo build --release --locked --package longwire
+	scripts/package
+
 .PHONY: test
 test: ## everything that must hold: format, rules, lints, documents, licences, tests
 	@scripts/setup

@@ -16,6 +16,7 @@ mod member;
 mod paths;
 mod pocket;
 mod rules;
+mod sbom;
 mod source;
 mod table;
 mod tree;
@@ -47,6 +48,7 @@ Usage: cargo xtask tidy [--root DIR]    check; one line `path:line: rule: what; 
                                         print how large its parts are and how deep its stack gets;
                                         --library: only build; --device: fail without the target of
                                         a microcontroller
+       cargo xtask sbom                 print what the program is made of (CycloneDX, JSON)
 
 Two states are compared so: git worktree add ../before REVISION, then
 cargo xtask house --root ../before, and without --root for the present one.
@@ -60,6 +62,7 @@ enum Task {
     Tidy { root: PathBuf },
     House { root: PathBuf, is_json: bool },
     Pocket(pocket::Options),
+    Sbom,
 }
 
 fn main() -> ExitCode {
@@ -92,6 +95,7 @@ fn parse(args: Vec<OsString>) -> anyhow::Result<Task> {
         ["pocket", "--device"] => {
             Ok(Task::Pocket(pocket::Options { only_builds: false, needs_device: true }))
         }
+        ["sbom"] => Ok(Task::Sbom),
         ["house", options @ ..] => house_task(options, &args[1..]),
         _ => bail!("`{}` is not a task; see `cargo xtask help`", words.join(" ")),
     }
@@ -152,6 +156,7 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             let is_good = pocket::run(&default_root(), options)?;
             return Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
+        Task::Sbom => out.write_all(sbom::run(&default_root())?.as_bytes())?,
         Task::House { root, is_json } => {
             let measures = measure::measure(&read(&root)?);
             let print = if is_json { measure::json } else { measure::table };

@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use proxy::Handed;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
@@ -20,6 +21,7 @@ use crate::bound::Bound;
 use crate::config::Config;
 use crate::error::Error;
 use crate::explaining;
+use crate::listen;
 use crate::owner::Owner;
 
 /// Most connections at once: a few who measure, and somebody who looks.
@@ -49,12 +51,10 @@ pub(crate) fn address(config: &Config) -> Result<Option<SocketAddr>, Error> {
 }
 
 impl Admin {
-    /// Binds the listener of a configuration.
-    pub(crate) async fn bind(config: &Config) -> Result<Option<Self>, Error> {
+    /// Binds the listener of a configuration, or takes it.
+    pub(crate) async fn bind(config: &Config, handed: &mut Handed) -> Result<Option<Self>, Error> {
         let Some(address) = address(config)? else { return Ok(None) };
-        let socket = TcpListener::bind(address).await.map_err(|error| {
-            Error::Caller(format!("cannot listen on {address} (admin): {error}"))
-        })?;
+        let socket = listen::bind_or_take(handed, "admin", address).await?;
         let address = socket.local_addr().unwrap_or(address);
         Ok(Some(Self { socket, address }))
     }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use broker::Input;
 use bytes::Bytes;
+use proxy::Handed;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 
@@ -57,12 +58,16 @@ pub(crate) fn check(config: &Config) -> Result<(), Error> {
     wanted(config).try_for_each(|wanted| address(config, &wanted).map(drop))
 }
 
-/// Binds all sockets of a configuration.
-pub(crate) fn bind(config: &Config) -> Result<Vec<Datagrams>, Error> {
+/// Binds all sockets of a configuration, or takes those that were handed over.
+pub(crate) fn bind(config: &Config, handed: &mut Handed) -> Result<Vec<Datagrams>, Error> {
     let mut all = Vec::new();
     for wanted in wanted(config) {
         let address = address(config, &wanted)?;
-        let socket = open(address, wanted.groups).map_err(|error| {
+        let socket = match handed.datagrams(wanted.name, address) {
+            Some(socket) => prepare(socket.into(), wanted.groups),
+            None => open(address, wanted.groups),
+        };
+        let socket = socket.map_err(|error| {
             Error::Caller(format!("cannot listen on {address} ({}): {error}", wanted.name))
         })?;
         let address = socket.local_addr().unwrap_or(address);
@@ -91,11 +96,15 @@ pub(crate) fn open(address: SocketAddr, groups: &[IpAddr]) -> io::Result<UdpSock
     let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
     // Several programs of a host listen to one group or broadcast address.
     socket.set_reuse_address(!groups.is_empty() || address.ip().is_unspecified())?;
+    socket.bind(&address.into())?;
+    prepare(socket, groups)
+}
+
+fn prepare(socket: Socket, groups: &[IpAddr]) -> io::Result<UdpSocket> {
     socket.set_nonblocking(true)?;
-    if address.is_ipv4() {
+    if socket.domain()? == Domain::IPV4 {
         socket.set_broadcast(true)?;
     }
-    socket.bind(&address.into())?;
     for group in groups {
         match group {
             IpAddr::V4(group) => socket.join_multicast_v4(group, &Ipv4Addr::UNSPECIFIED)?,

@@ -40,6 +40,7 @@ pub use error::Error;
 pub use explaining::explain;
 pub use local::{Local, LocalConfig};
 pub use password::read_password;
+pub use proxy::Handed;
 pub use users::set_password;
 
 use owner::Owner;
@@ -69,13 +70,16 @@ pub enum Order {
     Reload(Box<Result<Config, Error>>),
 }
 
-/// Runs a broker until it is ordered to end, and then until its clients have been told. `ready` is
-/// called once, when every listener is bound; `order` is asked for the next order.
+/// Runs a broker until it is ordered to end, and then until its clients have been told. What was
+/// bound before is taken where its address is one of the configuration. `ready` is called once,
+/// when every listener is bound; `order` is asked for the next order, also when one was carried
+/// out.
 ///
 /// # Errors
 /// What cannot be bound, read or opened.
 pub fn serve(
     config: &Config,
+    mut handed: Handed,
     ready: impl FnOnce(&[Bound]),
     mut order: impl AsyncFnMut() -> Order,
 ) -> Result<(), Error> {
@@ -86,11 +90,12 @@ pub fn serve(
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
         let owner = Rc::new(Owner::new(config)?);
-        let listeners = listen::bind(config).await?;
-        let sockets = datagrams::bind(config)?;
+        let listeners = listen::bind(config, &mut handed).await?;
+        let sockets = datagrams::bind(config, &mut handed)?;
         let mut bound: Vec<Bound> = listeners.iter().map(listen::Listener::bound).collect();
         bound.extend(sockets.iter().map(datagrams::Datagrams::bound));
-        let admin = admin::Admin::bind(config).await?;
+        let admin = admin::Admin::bind(config, &mut handed).await?;
+        handed.finish().map_err(|error| Error::Caller(error.to_string()))?;
         bound.extend(admin.as_ref().map(admin::Admin::bound));
         owner.send_by(sockets.iter().map(datagrams::Datagrams::sender).collect());
         owner.serve_wsn(config, &bound)?;

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use broker::Protocol;
+use proxy::Handed;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -62,17 +63,29 @@ pub(crate) fn check(config: &Config) -> Result<(), Error> {
     wanted(config).map(drop)
 }
 
-/// Binds all listeners of a configuration.
-pub(crate) async fn bind(config: &Config) -> Result<Vec<Listener>, Error> {
+/// Binds all listeners of a configuration, or takes those that were handed over.
+pub(crate) async fn bind(config: &Config, handed: &mut Handed) -> Result<Vec<Listener>, Error> {
     let mut listeners = Vec::new();
     for Wanted { name, address, protocol, wrapping } in wanted(config)? {
-        let socket = TcpListener::bind(address).await.map_err(|error| {
-            Error::Caller(format!("cannot listen on {address} ({name}): {error}"))
-        })?;
+        let socket = bind_or_take(handed, name, address).await?;
         let address = socket.local_addr().unwrap_or(address);
         listeners.push(Listener { name, socket, address, protocol, wrapping });
     }
     Ok(listeners)
+}
+
+/// Binds one listener, or takes it.
+pub(crate) async fn bind_or_take(
+    handed: &mut Handed,
+    name: &str,
+    address: SocketAddr,
+) -> Result<TcpListener, Error> {
+    let socket = match handed.listener(name, address) {
+        Some(socket) => TcpListener::from_std(socket),
+        None => TcpListener::bind(address).await,
+    };
+    let failed = |error| Error::Caller(format!("cannot listen on {address} ({name}): {error}"));
+    socket.map_err(failed)
 }
 
 /// The listeners of streams that there may be: their keys, addresses and protocols.

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use brokerd::{Bound, Config, Error, MqttSnConfig, Order};
+use brokerd::{Bound, Config, Error, Handed, MqttSnConfig, Order};
 use proxy::config::LogSettings;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::{BAD_USE, say, tell};
+use crate::{BAD_USE, say, service, side, tell};
 
 /// Longest password, in bytes.
 const MAX_PASSWORD_BYTES: u64 = 4096;
@@ -137,7 +137,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(What::Passwd(args)) = &args.what {
         return finish(passwd(args)?);
     }
-    let args = args.run;
+    let handed = match service::handed() {
+        Ok(handed) => handed,
+        Err(error) => return finish(Err(Error::Caller(error.to_string()))),
+    };
+    let mut args = args.run;
+    args.config = args.config.take().or_else(service::default_file);
     let log = LogSettings { level: args.log.clone(), format: args.log_format.clone() };
     if let Some((_, error)) = crate::log::check(&log).into_iter().next() {
         tell(&error.to_string());
@@ -152,10 +157,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Err(error) => return finish(Err(error)),
     };
     crate::log::start(&log)?;
+    let (version, commit) = (side::BUILD.version, side::BUILD.commit);
+    let file = args.config.as_ref().map(|file| file.display().to_string());
+    tracing::info!(version, commit, file, "broker starts");
     if config.broker.store.is_none() {
         tracing::info!("no --store: what is retained and queued ends with this process");
     }
-    finish(serve(&config, &args))
+    finish(serve(&config, handed, &args))
 }
 
 /// The file's settings, and what flags say over them.
@@ -215,6 +223,9 @@ fn ready(listeners: &[Bound]) {
     }
     // Nobody may read it.
     let _ = say(&text);
+    service::ready(text.trim_end());
+    // All of a broker is in one thread: where this is run, it works.
+    tokio::task::spawn_local(service::watch(|| async { true }));
 }
 
 /// The signals that say something to a broker.
@@ -222,6 +233,8 @@ struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
+    /// The last order was to read the file again.
+    is_reloading: bool,
 }
 
 impl Signals {
@@ -230,23 +243,34 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
+            is_reloading: false,
         })
     }
 
     /// What the next one orders; SIGHUP to read the file again, under the same flags.
     async fn order(&mut self, args: &RunArgs) -> Order {
-        tokio::select! {
-            _ = self.terminate.recv() => Order::End,
-            _ = self.interrupt.recv() => Order::End,
-            _ = self.hangup.recv() => Order::Reload(Box::new(configure(args))),
+        if std::mem::take(&mut self.is_reloading) {
+            service::ready("the file was read again: the log says what came of it");
         }
+        let is_over = tokio::select! {
+            _ = self.terminate.recv() => true,
+            _ = self.interrupt.recv() => true,
+            _ = self.hangup.recv() => false,
+        };
+        if is_over {
+            service::stopping();
+            return Order::End;
+        }
+        service::reloading();
+        self.is_reloading = true;
+        Order::Reload(Box::new(configure(args)))
     }
 }
 
 /// Serves until a signal says to end.
-fn serve(config: &Config, args: &RunArgs) -> Result<(), Error> {
+fn serve(config: &Config, handed: Handed, args: &RunArgs) -> Result<(), Error> {
     let mut signals = None;
-    brokerd::serve(config, ready, async || {
+    brokerd::serve(config, handed, ready, async || {
         if signals.is_none() {
             signals = Signals::new().ok();
         }

@@ -9,6 +9,7 @@ use proxy::edge::Edge;
 
 use proxy::News;
 
+use crate::service;
 use crate::side::{self, Common, Plan, Side, Signals};
 
 /// Run the client side: an HTTP proxy whose requests cross the bad link in one carrier.
@@ -86,10 +87,15 @@ pub(crate) struct Args {
 }
 
 /// Runs the command until it is told to stop.
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     if args.common.check {
         return side::check(&args);
     }
+    let handed = match service::handed() {
+        Ok(handed) => handed,
+        Err(error) => return side::finish(Err(error)),
+    };
+    args.common.config = args.common.config.take().or_else(service::default_file);
     side::runtime()?.block_on(async {
         let hangup = side::hangup()?;
         let (plan, config) = match configure(&args) {
@@ -102,18 +108,18 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             fingerprint: config.security.fingerprint(),
         };
         let (mut signals, mut again) = (Signals::new()?, Signals::new()?);
-        let edge = match Edge::bind(config).await {
+        let edge = match Edge::bind_or_take(config, handed).await {
             Ok(edge) => edge,
             Err(error) => return side::finish(Err(error)),
         };
         start.tell(edge.local_addr());
         tokio::spawn(side::renew(args, plan, edge.renewal(), hangup));
-        side::announce(edge.local_addr(), edge.admin_addr());
+        side::announce(edge.local_addr(), edge.admin_addr(), edge.pulse());
         let second = async {
             again.next().await;
             again.next().await;
         };
-        side::finish(edge.run(signals.next(), second).await)
+        side::finish(edge.run(signals.stop(), second).await)
     })
 }
 

@@ -141,7 +141,10 @@ fn explain(entry: &Entry, text: &mut String) -> std::fmt::Result {
     if let Some(request) = &entry.request {
         let status = request.status.map_or("no status".to_owned(), |status| status.to_string());
         let client = printable(&request.client);
-        writeln!(text, "  for {}: {status}, requester {client}", history::request(entry))?;
+        let trace = request.trace.as_deref().map(printable).unwrap_or_default();
+        let trace = if trace.is_empty() { trace } else { format!(", trace {trace}") };
+        let asked = history::request(entry);
+        writeln!(text, "  for {asked}: {status}, requester {client}{trace}")?;
     }
     writeln!(text, "  chosen: {}: {}", entry.encoding, printable(&entry.reason))?;
     let Some(decision) = &entry.decision else {

@@ -8,6 +8,7 @@ use proxy::gateway::Gateway;
 
 use proxy::News;
 
+use crate::service;
 use crate::side::{self, Common, Plan, Side, Signals};
 
 /// Run the service side: edges connect to it, and it asks the services they may reach.
@@ -112,10 +113,15 @@ struct Wap {
 }
 
 /// Runs the command until it is told to stop.
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     if args.common.check {
         return side::check(&args);
     }
+    let handed = match service::handed() {
+        Ok(handed) => handed,
+        Err(error) => return side::finish(Err(error)),
+    };
+    args.common.config = args.common.config.take().or_else(service::default_file);
     side::runtime()?.block_on(async {
         let hangup = side::hangup()?;
         let (plan, config) = match configure(&args) {
@@ -125,7 +131,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         let file = args.common.config.as_ref().map(|file| file.display().to_string());
         let (fingerprint, allow) = (config.security.fingerprint(), config.allow.len());
         let (mut signals, mut again) = (Signals::new()?, Signals::new()?);
-        let gateway = match Gateway::bind(config).await {
+        let gateway = match Gateway::bind_or_take(config, handed).await {
             Ok(gateway) => gateway,
             Err(error) => return side::finish(Err(error)),
         };
@@ -148,12 +154,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             side::warn_of_reach(wsp);
             tracing::info!(%wsp, "listener for WAP clients");
         }
-        side::announce(gateway.local_addr(), gateway.admin_addr());
+        side::announce(gateway.local_addr(), gateway.admin_addr(), gateway.pulse());
         let second = async {
             again.next().await;
             again.next().await;
         };
-        side::finish(gateway.run(signals.next(), second).await)
+        side::finish(gateway.run(signals.stop(), second).await)
     })
 }
 

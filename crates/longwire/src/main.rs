@@ -16,9 +16,11 @@ mod history;
 mod keygen;
 mod lab;
 mod log;
+mod manual;
 mod message;
 mod produce;
 mod serve;
+mod service;
 mod side;
 mod terminal;
 mod topics;
@@ -54,6 +56,7 @@ enum Command {
     Coap(Box<coap::Args>),
     Codecs(coding::list::Args),
     Compare(coding::compare::Args),
+    Completions(manual::CompletionsArgs),
     Decode(Box<coding::stream::DecodeArgs>),
     Demo(demo::Args),
     Doctor(doctor::Args),
@@ -67,6 +70,7 @@ enum Command {
     History(history::Args),
     Keygen(keygen::Args),
     Lab(lab::Args),
+    Man(manual::ManArgs),
     Message(Box<message::Args>),
     Produce(Box<produce::Args>),
     Pub(Box<topics::publish::Args>),
@@ -123,6 +127,7 @@ fn main() -> ExitCode {
         Command::Coap(args) => coap::run(*args),
         Command::Codecs(args) => coding::list::run(args),
         Command::Compare(args) => coding::compare::run(args),
+        Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Decode(args) => coding::stream::decode(*args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(args),
@@ -136,6 +141,7 @@ fn main() -> ExitCode {
         Command::History(args) => history::run(&args),
         Command::Keygen(args) => keygen::run(args),
         Command::Lab(args) => lab::run(args),
+        Command::Man(args) => manual::pages(&args, Cli::command()),
         Command::Message(args) => message::run(*args),
         Command::Produce(args) => produce::run(&args),
         Command::Pub(args) => topics::publish::run(&args),

@@ -11,8 +11,10 @@ use anyhow::Context;
 use proxy::config::{
     LinkSettings, LogSettings, Mistakes, Period, Rate, ServiceSettings, Settings, Size,
 };
-use proxy::{News, Renewal, Renewed};
+use proxy::{News, Pulse, Renewal, Renewed};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::service;
 
 /// Options of both sides.
 // table: one field an option of the command line
@@ -246,7 +248,8 @@ pub(crate) async fn renew<S: Side>(
     mut hangup: Signal,
 ) {
     while hangup.recv().await.is_some() {
-        match renewed(&side, &mut running, &renewal).await {
+        service::reloading();
+        let status = match renewed(&side, &mut running, &renewal).await {
             Ok(Renewed { taken, left }) => {
                 let said = |what: &str, list: &[String]| match list {
                     [] => String::new(),
@@ -254,16 +257,21 @@ pub(crate) async fn renew<S: Side>(
                 };
                 let (taken, left) = (said("taken:", &taken), said("needs a restart:", &left));
                 let none = if taken.is_empty() && left.is_empty() { "; nothing new" } else { "" };
+                let status = format!("settings were read again{taken}{left}{none}");
                 if left.is_empty() {
-                    tracing::info!("settings were read again{taken}{none}");
+                    tracing::info!("{status}");
                 } else {
-                    tracing::warn!("settings were read again{taken}{left}");
+                    tracing::warn!("{status}");
                 }
+                status
             }
             Err(error) => {
-                tracing::error!("settings were read again and are not taken: {error}");
+                let status = format!("settings were read again and are not taken: {error}");
+                tracing::error!("{status}");
+                status
             }
-        }
+        };
+        service::ready(&status);
     }
 }
 
@@ -335,14 +343,20 @@ pub(crate) fn warn_of_reach(listen: SocketAddr) {
     }
 }
 
-/// Prints the ready line.
-pub(crate) fn announce(address: SocketAddr, admin: Option<SocketAddr>) {
+/// Prints the ready line, and tells the service manager, from now on also that the side works.
+pub(crate) fn announce(address: SocketAddr, admin: Option<SocketAddr>, pulse: Pulse) {
     if let Some(admin) = admin {
         tracing::info!(%admin, "admin interface");
     }
     let mut out = stdout().lock();
     // Whoever started it may have closed stdout; that is no reason not to serve.
-    let _ = writeln!(out, "listening on {address}").and_then(|()| out.flush());
+    let line = format!("listening on {address}");
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    service::ready(&line);
+    tokio::spawn(service::watch(move || {
+        let pulse = pulse.clone();
+        async move { pulse.beats().await }
+    }));
 }
 
 /// SIGTERM and Ctrl-C: the first asks for a shutdown, the second for an end at once.
@@ -364,5 +378,11 @@ impl Signals {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }
+    }
+
+    /// The same, and the service manager is told.
+    pub(crate) async fn stop(&mut self) {
+        self.next().await;
+        service::stopping();
     }
 }

@@ -109,6 +109,7 @@ fn kept(name: &str) -> Kept {
         target: "http://tracks.example/\u{1b}[31m?token=[cut]".to_owned(),
         status: Some(201),
         client: "192.0.2.7".to_owned(),
+        trace: Some("0af7651916cd43dd8448eb211c80319c".to_owned()),
     });
     store.observe(Fact::Outcome { exchange, direction: Direction::Request, outcome });
     assert!(store.flush());
@@ -186,7 +187,8 @@ fn explain_tells_why_and_what_would_have_been() {
     let id = format!("{:016x}{:016x}", 0xABCD, 1);
     let why = text(&run(&kept, "explain", &[&id]));
     for expected in [
-        "for POST http://tracks.example/?[31m?token=[cut]: 201, requester 192.0.2.7",
+        "for POST http://tracks.example/?[31m?token=[cut]: 201, requester 192.0.2.7, trace",
+        ", trace 0af7651916cd43dd8448eb211c80319c\n",
         "chosen: zstd:3: expected to arrive soonest",
         "  dictionary 5f5f5f5f",
         "5f5f5f5f, version 3",

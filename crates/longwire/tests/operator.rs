@@ -622,3 +622,56 @@ fn a_gateway_that_is_away_is_reported_once_and_when_it_is_back() {
     let up = log.wait("carrier up", |_| true);
     assert!(up[0]["attempts"].as_u64().unwrap() >= 4, "{up:#?}");
 }
+
+/// An origin that gives back the head that it got.
+fn echo() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                head.push(byte[0]);
+            }
+            let length = head.len();
+            let answer =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+            let _ = stream.write_all(answer.as_bytes()).and_then(|()| stream.write_all(&head));
+        }
+    });
+    url
+}
+
+#[test]
+fn a_trace_passes_the_pair_and_both_logs_have_its_id() {
+    const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+    let (url, vendor) = (echo(), "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE");
+    let (gateway, at_gateway) = Side::logged(&["gateway", "--allow", &url], &[]);
+    let (edge, at_edge) = Side::logged(&["edge", "--gateway", &gateway.address], &[]);
+    let ask = |path: &str, fields: &str| {
+        let mut stream = TcpStream::connect(&edge.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(stream, "GET {url}{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n")
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.to_ascii_lowercase()
+    };
+    let parent = format!("00-{TRACE}-b7ad6b7169203331-01");
+    let answer = ask("/good", &format!("Traceparent: {parent}\r\nTracestate: {vendor}\r\n"));
+    for field in [format!("traceparent: {parent}\r\n"), format!("tracestate: {vendor}\r\n")] {
+        assert!(answer.contains(&field.to_ascii_lowercase()), "{answer}");
+    }
+    // What is none passes too, and is not in the log.
+    let answer = ask("/bad", "traceparent: 00-0-0-0\r\n");
+    assert!(answer.contains("traceparent: 00-0-0-0\r\n"), "{answer}");
+    ask("/none", "");
+    for log in [at_edge, at_gateway] {
+        assert_eq!(log.exchange("/good")["trace"], TRACE);
+        assert!(log.exchange("/bad").get("trace").is_none());
+        assert!(log.exchange("/none").get("trace").is_none());
+    }
+}

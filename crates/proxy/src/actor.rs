@@ -211,6 +211,22 @@ impl Handle {
     }
 }
 
+/// Whether a side still works, for whoever restarts one that does not: it asks the task that all
+/// its exchanges go through.
+#[derive(Clone)]
+pub struct Pulse(pub(crate) Option<Handle>);
+
+impl Pulse {
+    /// Whether that task has answered; while it hangs, this waits. An edge without a gateway has
+    /// none: there it is enough that this is run at all.
+    pub async fn beats(&self) -> bool {
+        match &self.0 {
+            Some(handle) => handle.load().await.is_some(),
+            None => true,
+        }
+    }
+}
+
 /// See the module.
 pub(crate) struct Actor<S: Surroundings> {
     relay: Relay,

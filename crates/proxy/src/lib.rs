@@ -30,6 +30,7 @@ mod fields;
 mod flow;
 mod front;
 pub mod gateway;
+mod handed;
 mod http1;
 pub mod keys;
 mod live;
@@ -58,8 +59,10 @@ mod wbxml;
 mod workers;
 pub mod wsp;
 
+pub use actor::Pulse;
 pub use carrier::Security;
 pub use error::Error;
+pub use handed::Handed;
 pub use memory::limit_arenas;
 pub use metrics::Build;
 pub use origin::{Resolve, SystemResolver};

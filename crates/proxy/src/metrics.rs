@@ -47,12 +47,20 @@ struct Totals {
     exchanges: BTreeMap<Way, Answers>,
     coap: coap::Totals,
     codec_s: f64,
-    carriers_up: u64,
-    carriers_down: u64,
-    carriers_stalled: u64,
+    carriers: CarrierTotals,
     /// Retransmissions of carriers that are gone, and what they sent and received.
     retransmits: u64,
     traffic: [Traffic; 2],
+}
+
+/// What was counted of carriers.
+#[derive(Default)]
+struct CarrierTotals {
+    up: u64,
+    down: u64,
+    stalled: u64,
+    /// Bodies, by the kind of the carrier that they took where there were several.
+    chosen: BTreeMap<String, u64>,
 }
 
 /// A connected carrier as metrics see it.
@@ -189,15 +197,18 @@ impl Metrics {
     pub(crate) fn observe(&self, fact: &Fact) {
         let mut totals = self.totals();
         match fact {
-            Fact::CarrierUp { .. } => totals.carriers_up += 1,
-            Fact::CarrierDown { peer, .. } => totals.carriers_down += u64::from(!peer.is_empty()),
-            Fact::CarrierStalled { .. } => totals.carriers_stalled += 1,
+            Fact::CarrierUp { .. } => totals.carriers.up += 1,
+            Fact::CarrierDown { peer, .. } => totals.carriers.down += u64::from(!peer.is_empty()),
+            Fact::CarrierStalled { .. } => totals.carriers.stalled += 1,
             Fact::Started { .. } => totals.started += 1,
             Fact::Chosen { exchange, encoding, decision, .. } => {
                 *totals.encodings.entry(encoding.clone()).or_default() += 1;
                 if let Some(decision) = decision {
                     if let Some(probe) = &decision.probe {
                         *totals.tried.entry(probe.clone()).or_default() += 1;
+                    }
+                    if let Some(route) = &decision.route {
+                        *totals.carriers.chosen.entry(route.carrier.clone()).or_default() += 1;
                     }
                     totals.services.chosen(exchange, encoding, decision);
                 }
@@ -313,9 +324,9 @@ impl Metrics {
                 totals.left,
             ),
             ("direct_requests_total", "Requests that went without a gateway.", totals.direct),
-            ("carriers_up_total", "Carriers that said HELLO.", totals.carriers_up),
-            ("carriers_down_total", "Carriers that ended.", totals.carriers_down),
-            ("carriers_stalled_total", "Carriers whose peer fell silent.", totals.carriers_stalled),
+            ("carriers_up_total", "Carriers that said HELLO.", totals.carriers.up),
+            ("carriers_down_total", "Carriers that ended.", totals.carriers.down),
+            ("carriers_stalled_total", "Carriers whose peer fell silent.", totals.carriers.stalled),
         ];
         for (name, help, value) in plain {
             family(text, name, "counter", help);
@@ -324,6 +335,12 @@ impl Metrics {
         let labelled = [
             ("exchanges_failed_total", "Exchanges that failed.", "cause", &totals.failed),
             ("encodings_chosen_total", "Choices of encoding.", "encoding", &totals.encodings),
+            (
+                "carriers_chosen_total",
+                "Bodies by the carrier that they took, where there were several.",
+                "carrier",
+                &totals.carriers.chosen,
+            ),
             (
                 "encodings_tried_total",
                 "Encodings made beside the one chosen, only to learn from.",

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::actor::{Handle, Message};
 use crate::metrics::Metrics;
-use crate::{Error, socket};
+use crate::{Error, Handed, socket};
 
 /// How long it then waits for carriers to end while nothing moves on any of them.
 const CARRIER_PATIENCE: Duration = Duration::from_secs(5);
@@ -27,12 +27,36 @@ const PORT_PATIENCE: Duration = Duration::from_secs(2);
 /// Pause between two looks at such a port.
 const PORT_PAUSE: Duration = Duration::from_millis(20);
 
-/// Binds a listener; a port that stays in use is the caller's error.
-pub(crate) async fn bind(name: &str, address: SocketAddr) -> Result<TcpListener, Error> {
+/// Binds a listener, or takes the one that was handed over; a port that stays in use is the
+/// caller's error.
+pub(crate) async fn bind(
+    handed: &mut Handed,
+    name: &str,
+    address: SocketAddr,
+) -> Result<TcpListener, Error> {
+    if let Some(listener) = handed.listener(name, address) {
+        return TcpListener::from_std(listener).map_err(taking(name));
+    }
     bind_by(name, address, async || TcpListener::bind(address).await).await
 }
 
-/// The same for datagrams.
+/// The same for datagrams, where one socket is enough.
+pub(crate) async fn take_datagrams(
+    handed: &mut Handed,
+    name: &str,
+    address: SocketAddr,
+) -> Result<UdpSocket, Error> {
+    match handed.datagrams(name, address) {
+        Some(socket) => UdpSocket::from_std(socket).map_err(taking(name)),
+        None => bind_datagrams(name, address).await,
+    }
+}
+
+fn taking(name: &str) -> impl FnOnce(io::Error) -> Error {
+    Error::system(format!("take the socket that was handed over ({name})"))
+}
+
+/// Binds a socket for datagrams that others of this process and of its user may have beside it.
 pub(crate) async fn bind_datagrams(name: &str, address: SocketAddr) -> Result<UdpSocket, Error> {
     bind_by(name, address, async || UdpSocket::from_std(socket::datagrams(address)?.into())).await
 }

@@ -234,6 +234,9 @@ pub struct Asked {
     pub status: Option<u16>,
     /// Address of the client; at a gateway the name of the edge.
     pub client: String,
+    /// Id of the trace that its client named (W3C Trace Context), 32 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
 }
 
 /// A decision as history has it.

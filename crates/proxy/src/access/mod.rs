@@ -6,6 +6,7 @@
 
 mod counting;
 mod secrets;
+mod trace;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -80,6 +81,8 @@ struct Fields {
     headed: Option<Duration>,
     /// It went directly though there is a gateway.
     fell_back: bool,
+    /// The trace that its client named.
+    trace: Option<String>,
 }
 
 /// See the module.
@@ -126,7 +129,9 @@ impl Access {
         {
             target.insert_str(0, &format!("http://{}", String::from_utf8_lossy(host.as_bytes())));
         }
-        let fields = Fields::new(request.method().to_string(), &target, way);
+        let mut fields = Fields::new(request.method().to_string(), &target, way);
+        let values = request.headers().get_all(trace::FIELD).iter();
+        fields.trace = trace::id(values.map(http::HeaderValue::as_bytes));
         let access = Self::new(metrics, client, false, fields);
         request.extensions_mut().insert(access.clone());
         access
@@ -152,6 +157,7 @@ impl Access {
             }
         };
         let mut fields = Fields::new(method, &target, Way::Pair);
+        fields.trace = of_head(head);
         fields.exchange = Some(id.to_string());
         Self::new(metrics, edge, true, fields)
     }
@@ -292,6 +298,14 @@ impl Access {
     }
 }
 
+/// The trace that an edge's request belongs to.
+fn of_head(head: &Head) -> Option<String> {
+    let Head::Request(request) = head else { return None };
+    let all = request.fields.iter();
+    let named = all.filter(|(name, _)| name.eq_ignore_ascii_case(trace::FIELD.as_bytes()));
+    trace::id(named.map(|(_, value)| &value[..]))
+}
+
 /// What a client sent is no request; it is told so.
 pub(crate) fn unreadable(metrics: &Arc<Metrics>, way: Way, client: &str, fault: &Fault) {
     let mut fields = Fields::new(String::new(), "", way);
@@ -317,6 +331,7 @@ impl Fields {
             reason: None,
             headed: None,
             fell_back: false,
+            trace: None,
         }
     }
 
@@ -367,6 +382,7 @@ macro_rules! line {
             cause = $fields.cause.as_deref().unwrap_or("ok"),
             reason = $fields.reason,
             exchange = $fields.exchange,
+            trace = $fields.trace,
             "exchange"
         )
     };
@@ -398,6 +414,7 @@ impl Drop for Shared {
                 target: fields.target.clone(),
                 status: fields.status,
                 client: client.clone(),
+                trace: fields.trace.clone(),
             });
         }
         let duration = started.elapsed();

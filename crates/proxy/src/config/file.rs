@@ -17,6 +17,20 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Most `[[service]]` entries.
 const MAX_SERVICES: usize = 1000;
 
+/// Sections of a broker, which may stand in the same file; it checks them itself.
+const BROKER: [&str; 10] = [
+    "access",
+    "bridge",
+    "broker",
+    "federation",
+    "form",
+    "mesh",
+    "mqtt_sn",
+    "mqtt_udp",
+    "rule",
+    "topic_id",
+];
+
 /// Mistakes in a file that are told: whoever has made more has given the wrong file.
 const MAX_MISTAKES: usize = 100;
 
@@ -422,6 +436,7 @@ impl Settings {
                 "link" => reader.section("link", at, value, &mut settings.link),
                 "log" => reader.section("log", at, value, &mut settings.log),
                 "service" => settings.services = reader.services(at, value),
+                of_broker if BROKER.contains(&of_broker) => {}
                 other => {
                     let known = &["edge", "gateway", "link", "log", "service"];
                     let (_, what) = unknown(other, known);

@@ -37,7 +37,7 @@ use crate::run::{self, Running};
 use crate::store::Store;
 use crate::trust::Keeper;
 use crate::upstream::Upstream;
-use crate::{Error, descriptors, fault, pseudonym};
+use crate::{Error, Handed, Pulse, descriptors, fault, pseudonym};
 
 pub(crate) use answer::{ClientBody, Refusal};
 pub(crate) use exchange::Exchanges;
@@ -58,13 +58,19 @@ pub struct Edge {
 
 impl Edge {
     /// Opens the store and binds the listeners; a port in use is the caller's error.
-    pub async fn bind(mut config: EdgeConfig) -> Result<Self, Error> {
-        let listener = run::bind("listen", config.listen).await?;
+    pub async fn bind(config: EdgeConfig) -> Result<Self, Error> {
+        Self::bind_or_take(config, Handed::default()).await
+    }
+
+    /// The same, with sockets that were bound before for some of the addresses, or all.
+    pub async fn bind_or_take(mut config: EdgeConfig, mut handed: Handed) -> Result<Self, Error> {
+        let listener = run::bind(&mut handed, "listen", config.listen).await?;
         descriptors::prepare("max_connections", config.max_connections);
         let admin = match config.admin {
-            Some(address) => Some(run::bind("admin", address).await?),
+            Some(address) => Some(run::bind(&mut handed, "admin", address).await?),
             None => None,
         };
+        handed.finish()?;
         let address = |listener: &TcpListener| {
             listener.local_addr().map_err(Error::system("ask for the bound address"))
         };
@@ -94,6 +100,12 @@ impl Edge {
     #[must_use]
     pub fn admin_addr(&self) -> Option<SocketAddr> {
         self.local_admin
+    }
+
+    /// Tells whether it still works.
+    #[must_use]
+    pub fn pulse(&self) -> Pulse {
+        Pulse(self.renewal.handle.clone())
     }
 
     /// Who takes new settings while it serves.

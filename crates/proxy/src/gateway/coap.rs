@@ -54,7 +54,7 @@ use crate::parting::Parting;
 use crate::pattern::Target;
 use crate::rarely::Rarely;
 use crate::upstream::{Upstream, host_and_port};
-use crate::{Error, descriptors, fields, run};
+use crate::{Error, Handed, descriptors, fields, run};
 
 use capped::Capped;
 use flows::{Begun as Flowing, Flows, Way as Back};
@@ -102,14 +102,15 @@ pub(crate) struct Listener {
 
 impl Listener {
     /// A port in use is the caller's error, as is a security context in use.
-    pub(crate) async fn bind(config: &CoapListener) -> Result<Self, Error> {
+    pub(crate) async fn bind(handed: &mut Handed, config: &CoapListener) -> Result<Self, Error> {
         descriptors::prepare("connections of clients of CoAP", MAX_CONNECTIONS);
         let security = match &config.oscore[..] {
             [] => None,
             files => Some(Security::server(files.to_vec(), !config.is_open)?),
         };
         let takes_streams = security.is_none() || config.is_open;
-        let listener = Self::at(("coap", config.listen), takes_streams, security, None).await?;
+        let at = ("coap", config.listen);
+        let listener = Self::at(handed, at, takes_streams, security, None).await?;
         let groups = config
             .groups
             .iter()
@@ -119,21 +120,25 @@ impl Listener {
     }
 
     /// One over DTLS.
-    pub(crate) async fn bind_secure(config: &CoapsListener) -> Result<Self, Error> {
+    pub(crate) async fn bind_secure(
+        handed: &mut Handed,
+        config: &CoapsListener,
+    ) -> Result<Self, Error> {
         let keys = Some(config.keys.clone());
-        let listener = Self::at(("coaps", config.listen), false, None, keys).await?;
+        let listener = Self::at(handed, ("coaps", config.listen), false, None, keys).await?;
         Ok(Self { upstream: config.upstream.clone(), ..listener })
     }
 
     async fn at(
+        handed: &mut Handed,
         (name, listen): (&str, SocketAddr),
         takes_streams: bool,
         security: Option<Security>,
         keys: Option<Keys>,
     ) -> Result<Self, Error> {
-        let streams = run::bind(name, listen).await?;
+        let streams = run::bind(handed, name, listen).await?;
         let local = streams.local_addr().map_err(Error::system("ask for the bound address"))?;
-        let socket = run::bind_datagrams(name, local).await?;
+        let socket = run::take_datagrams(handed, name, local).await?;
         let (upstream, groups) = (None, Vec::new());
         Ok(Self { socket, streams, takes_streams, upstream, local, security, keys, groups })
     }

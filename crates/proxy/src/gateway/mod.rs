@@ -35,7 +35,7 @@ use crate::run::{self, Running};
 use crate::store::Store;
 use crate::trust::Keeper;
 use crate::upstream::Upstream;
-use crate::{Error, descriptors, fault, pseudonym};
+use crate::{Error, Handed, Pulse, descriptors, fault, pseudonym};
 
 use door::Door;
 use exchange::Origins;
@@ -53,9 +53,11 @@ struct Ports {
 }
 
 impl Ports {
-    async fn bind(listen: SocketAddr, kinds: &[Kind]) -> Result<Self, Error> {
+    /// The socket for datagrams is never one that was handed over: carriers get sockets of their
+    /// own beside it, which only the user may have whose that one is.
+    async fn bind(handed: &mut Handed, listen: SocketAddr, kinds: &[Kind]) -> Result<Self, Error> {
         let has = |name| kinds.iter().any(|kind| kind.name == name);
-        let listener = run::bind("listen", listen).await?;
+        let listener = run::bind(handed, "listen", listen).await?;
         let local = listener.local_addr().map_err(Error::system("ask for the bound address"))?;
         let mut datagrams = None;
         let sealed = datagram::KINDS.iter().any(|kind| has(kind.name));
@@ -108,26 +110,33 @@ pub struct Gateway {
 impl Gateway {
     /// Opens the store and binds the listeners; a port in use is the caller's error.
     pub async fn bind(config: GatewayConfig) -> Result<Self, Error> {
-        let ports = Ports::bind(config.listen, &config.relay.kinds).await?;
+        Self::bind_or_take(config, Handed::default()).await
+    }
+
+    /// The same, with sockets that were bound before for some of the addresses, or all.
+    pub async fn bind_or_take(config: GatewayConfig, mut handed: Handed) -> Result<Self, Error> {
+        let handed = &mut handed;
+        let ports = Ports::bind(handed, config.listen, &config.relay.kinds).await?;
         let admin = match config.admin {
-            Some(address) => Some(run::bind("admin", address).await?),
+            Some(address) => Some(run::bind(handed, "admin", address).await?),
             None => None,
         };
         let clients = config.http.as_ref().map_or(0, |_| MAX_EDGELESS_CONNECTIONS);
         descriptors::prepare("connections of clients without an edge", clients);
         let http = match &config.http {
-            Some(http) => Some(run::bind("http_listen", http.listen).await?),
+            Some(http) => Some(run::bind(handed, "http_listen", http.listen).await?),
             None => None,
         };
         let coap = match &config.coap {
-            Some(coap) => Some(coap::Listener::bind(coap).await?),
+            Some(coap) => Some(coap::Listener::bind(handed, coap).await?),
             None => None,
         };
         let coaps = match &config.coaps {
-            Some(coaps) => Some(coap::Listener::bind_secure(coaps).await?),
+            Some(coaps) => Some(coap::Listener::bind_secure(handed, coaps).await?),
             None => None,
         };
-        let wsp = wsp::Listener::bind(config.wsp).await?;
+        let wsp = wsp::Listener::bind(handed, config.wsp).await?;
+        handed.finish()?;
         let address = |listener: &TcpListener| {
             listener.local_addr().map_err(Error::system("ask for the bound address"))
         };
@@ -195,6 +204,12 @@ impl Gateway {
     #[must_use]
     pub fn wsp_addr(&self) -> Option<SocketAddr> {
         self.wsp.as_ref().map(wsp::Listener::local_addr)
+    }
+
+    /// Tells whether it still works.
+    #[must_use]
+    pub fn pulse(&self) -> Pulse {
+        Pulse(Some(self.handle.clone()))
     }
 
     /// Who takes new settings while it serves.

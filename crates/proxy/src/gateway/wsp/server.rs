@@ -22,7 +22,7 @@ use super::exchange::Exchanges;
 use crate::parting::Parting;
 use crate::rarely::Rarely;
 use crate::seats::Source;
-use crate::{Error, fault, run, socket};
+use crate::{Error, Handed, fault, run, socket};
 
 /// Requests that are carried out at once: each may hold a datagram and the document that it is in
 /// XML, 300 kB.
@@ -43,9 +43,12 @@ pub(crate) struct Listener {
 
 impl Listener {
     /// Binds one where an address is given; a port in use is the caller's error.
-    pub(crate) async fn bind(address: Option<SocketAddr>) -> Result<Option<Self>, Error> {
+    pub(crate) async fn bind(
+        handed: &mut Handed,
+        address: Option<SocketAddr>,
+    ) -> Result<Option<Self>, Error> {
         let Some(address) = address else { return Ok(None) };
-        let socket = run::bind_datagrams("wsp", address).await?;
+        let socket = run::take_datagrams(handed, "wsp", address).await?;
         let local = socket.local_addr().map_err(Error::system("ask for the bound address"))?;
         // A reply has up to 64 kB: WSP without sessions knows no other way to cut it.
         socket::let_fragment(&socket).map_err(Error::system("set up the socket for WSP"))?;
