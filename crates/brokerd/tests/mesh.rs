@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use longwire_brokerd::{Config, Order, serve};
+use longwire_brokerd::{Config, Handed, Order, serve};
 
 /// The configuration of the member that this process is to be.
 const MEMBER: &str = "LONGWIRE_TEST_MESH_MEMBER";
@@ -24,7 +24,7 @@ const NAMES: [&str; 3] = ["alpha", "bravo", "charlie"];
 fn a_member_serves_until_it_is_killed() {
     let Some(path) = std::env::var_os(MEMBER) else { return };
     let config = Config::load(Path::new(&path)).unwrap();
-    serve(&config, |_| {}, std::future::pending::<Order>).unwrap();
+    serve(&config, Handed::default(), |_| {}, std::future::pending::<Order>).unwrap();
 }
 
 /// Members that end with it.

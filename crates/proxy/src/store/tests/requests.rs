@@ -8,6 +8,7 @@ fn asked(number: u64) -> Asked {
         target: format!("http://even.example/{number}"),
         status: Some(200),
         client: "192.0.2.7".to_owned(),
+        trace: number.is_multiple_of(4).then(|| format!("{number:032x}")),
     }
 }
 
