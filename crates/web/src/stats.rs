@@ -18,11 +18,11 @@ pub fn interval(sorted: &[f64]) -> Option<(f64, f64)> {
     /// What may be left out at each end.
     const TAIL: f64 = 0.025;
     let count = i32::try_from(sorted.len()).ok()?;
-    let (mut below, mut term, mut place) = (0.0, 0.5_f64.powi(count), 0);
-    // Above a thousand values the first terms are too small to be told from nothing, as is right.
-    while below + term <= TAIL && place < count {
-        below += term;
-        term *= f64::from(count - place) / f64::from(place + 1);
+    // By logarithms: 2 to the minus 1,075 is no number any more.
+    let (mut below, mut log, mut place) = (0.0, -f64::from(count) * std::f64::consts::LN_2, 0);
+    while below + log.exp() <= TAIL && place < count {
+        below += log.exp();
+        log += (f64::from(count - place) / f64::from(place + 1)).ln();
         place += 1;
     }
     let place = usize::try_from(place).ok()?.checked_sub(1)?;
@@ -39,6 +39,11 @@ mod tests {
         assert_eq!(interval(&values(5)), None);
         // From tables of the sign test: 6 values 1..6, 10 values 2..9, 20 values 6..15.
         for (count, low, high) in [(6, 1.0, 6.0), (8, 1.0, 8.0), (10, 2.0, 9.0), (20, 6.0, 15.0)] {
+            assert_eq!(interval(&values(count)), Some((low, high)), "{count}");
+        }
+        // By whole numbers of any length.
+        for (count, low) in [(1074, 505.0), (1075, 505.0), (5000, 2431.0)] {
+            let high = f64::from(count) + 1.0 - low;
             assert_eq!(interval(&values(count)), Some((low, high)), "{count}");
         }
         assert_eq!(median(&values(4)), Some(2.5));
