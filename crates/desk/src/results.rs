@@ -149,22 +149,7 @@ pub(crate) async fn cells_facts(shared: &Shared, name: &str, asked: &Asked) -> R
 }
 
 pub(crate) async fn compare_facts(shared: &Shared, first: &str, second: &str) -> Result<Value> {
-    let found = compared(shared, first, second).await?;
-    let cells = found.cells.iter().map(|cell| {
-        json!({
-            "cell": cell.name,
-            "runs": [cell.runs.0, cell.runs.1],
-            "median_s": [cell.median_s.0, cell.median_s.1],
-            "difference_interval_s": [cell.interval_s.0, cell.interval_s.1],
-            "contains_0": cell.holds,
-        })
-    });
-    Ok(json!({
-        "cells": cells.collect::<Vec<_>>(),
-        "share": found.share,
-        "too_few_runs": found.too_few,
-        "in_one_only": found.only_one,
-    }))
+    Ok(compared(shared, first, second).await?.json())
 }
 
 /// The picture, or the table, of a campaign as a file.

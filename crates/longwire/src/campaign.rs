@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use lab::campaign::{Choice, Ended, MAX_PARALLEL, Order, Plan, load};
 use record::campaign::Campaign;
-use report::analysis::{Analysis, CellRepeat, Repeatability};
+use report::analysis::{Analysis, Repeatability};
 use serde_json::json;
 
 use crate::say;
@@ -164,28 +164,9 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let (first, second) = (load(&args.first)?, load(&args.second)?);
     let found = report::analysis::compare(&first, &second);
-    let text =
-        if args.json { format!("{}\n", comparison_json(&found)) } else { comparison_table(&found) };
+    let text = if args.json { format!("{}\n", found.json()) } else { comparison_table(&found) };
     say(&text)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn comparison_json(found: &Repeatability) -> serde_json::Value {
-    let cell = |cell: &CellRepeat| {
-        json!({
-            "cell": cell.name,
-            "runs": [cell.runs.0, cell.runs.1],
-            "median_s": [cell.median_s.0, cell.median_s.1],
-            "difference_interval_s": [cell.interval_s.0, cell.interval_s.1],
-            "contains_0": cell.holds,
-        })
-    };
-    json!({
-        "cells": found.cells.iter().map(cell).collect::<Vec<_>>(),
-        "share": found.share,
-        "too_few_runs": found.too_few,
-        "in_one_only": found.only_one,
-    })
 }
 
 fn comparison_table(found: &Repeatability) -> String {

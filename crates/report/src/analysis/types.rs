@@ -254,6 +254,28 @@ pub struct Repeatability {
     pub share: Option<f64>,
 }
 
+impl Repeatability {
+    /// As an object of facts, for programs.
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
+        let cell = |cell: &CellRepeat| {
+            serde_json::json!({
+                "cell": cell.name,
+                "runs": [cell.runs.0, cell.runs.1],
+                "median_s": [cell.median_s.0, cell.median_s.1],
+                "difference_interval_s": [cell.interval_s.0, cell.interval_s.1],
+                "contains_0": cell.holds,
+            })
+        };
+        serde_json::json!({
+            "cells": self.cells.iter().map(cell).collect::<Vec<_>>(),
+            "share": self.share,
+            "too_few_runs": self.too_few,
+            "in_one_only": self.only_one,
+        })
+    }
+}
+
 /// One cell in two campaigns, in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CellRepeat {
