@@ -114,6 +114,15 @@ impl Connection {
             return;
         }
         self.server.expire(now, &mut self.queues);
+        if let Input::Request { request, .. }
+        | Input::Open { request, .. }
+        | Input::Ping { request } = input
+            && self.has(request)
+        {
+            // Whatever were said of it would be taken for the end of the one that is open.
+            self.messages.counts.misused += 1;
+            return;
+        }
         match input {
             Input::Bytes(bytes) => {
                 self.messages.receive(&bytes);
@@ -177,6 +186,11 @@ impl Connection {
         Some(Output::WakeAt(wake_at))
     }
 
+    /// Whether a request or a ping of this number has no end yet.
+    fn has(&self, request: u64) -> bool {
+        self.client.has(request) || self.held.iter().any(|(other, ..)| *other == request)
+    }
+
     /// RFC 8323 §5.3.1: before it has said more, a peer takes so many bytes.
     fn request(&mut self, request: u64, content: Content, opening: Option<Opening>) {
         let Messages { peer, framing, progress, .. } = &self.messages;
@@ -191,9 +205,7 @@ impl Connection {
         if peer.is_some() || is_short() {
             return self.start(request, content, opening);
         }
-        if self.held.iter().any(|(other, ..)| *other == request) {
-            self.messages.counts.misused += 1;
-        } else if self.held.len() >= MAX_REQUESTS {
+        if self.held.len() >= MAX_REQUESTS {
             self.outputs.push_back(Output::Failed { request, reason: Reason::Full });
         } else {
             self.held.push_back((request, content, opening));

@@ -456,6 +456,10 @@ pub(super) fn media_text(number: u64) -> Option<&'static str> {
 impl Names {
     /// The number that stands for `text`.
     pub(super) fn number(self, text: &[u8], version: EncodingVersion) -> Option<u64> {
+        if text.is_empty() {
+            // Numbers that stand for nothing have no name.
+            return None;
+        }
         let place = |names: &[&str]| names.iter().position(|name| is_same(text, name));
         match self {
             Self::Charset => {

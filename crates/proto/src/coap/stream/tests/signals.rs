@@ -167,6 +167,13 @@ fn a_release_lets_what_is_open_finish() {
     pair.input(0, Input::Ping { request: 4 });
     let closed = |request| Output::Failed { request, reason: Reason::Closed };
     assert_eq!(pair.said(0), [closed(3), closed(4)]);
+    // A number that is in use says nothing of the request that has it.
+    let misused = pair.ends[0].counts().misused;
+    pair.request(1, get("a"));
+    pair.input(0, Input::Ping { request: 1 });
+    let (has_more, room_bytes) = (false, 1);
+    pair.input(0, Input::Open { request: 1, content: get("a"), has_more, room_bytes });
+    assert_eq!(pair.ends[0].counts().misused, misused + 3);
     pair.run(MINUTE);
     assert_eq!(pair.said(0), []);
     let (slow, _) = pair.requests[0];
