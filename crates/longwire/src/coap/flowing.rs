@@ -22,7 +22,8 @@ const MAX_NAMES: u32 = 64;
 /// Asks, and writes what comes.
 pub(super) async fn converse(plan: &Plan, client: &Client) -> anyhow::Result<ExitCode> {
     let mut source = plan.source.as_deref().map(Source::open).transpose()?;
-    let mut call = client.open(source.is_some()).await;
+    let size_bytes = source.as_ref().and_then(|source| source.size_bytes);
+    let mut call = client.open(source.is_some(), size_bytes).await;
     let first = match until_answered(plan.timeout, &mut call, source.as_mut()).await? {
         Some(Event::Response(response)) => response,
         Some(Event::Failed(why)) => {
@@ -122,6 +123,8 @@ type Reading = JoinHandle<(Reader, io::Result<Vec<u8>>)>;
 /// A file that is read as it is sent.
 struct Source {
     path: PathBuf,
+    /// How long it is, if it is a file.
+    size_bytes: Option<u32>,
     /// Here, or where it is being read.
     reader: Option<Reader>,
     reading: Option<Reading>,
@@ -133,15 +136,21 @@ struct Source {
 
 impl Source {
     fn open(path: &Path) -> anyhow::Result<Self> {
+        let mut size_bytes = None;
         let reader: Reader = match path.as_os_str() == "-" {
             true => Box::new(stdin()),
             false => {
-                let opened = File::open(path);
-                Box::new(opened.with_context(|| format!("cannot read '{}'", path.display()))?)
+                let cannot = || format!("cannot read '{}'", path.display());
+                let file = File::open(path).with_context(cannot)?;
+                // Of what is no file, such as a pipe, the length says nothing.
+                let about = file.metadata().ok().filter(fs::Metadata::is_file);
+                size_bytes = about.and_then(|about| u32::try_from(about.len()).ok());
+                Box::new(file)
             }
         };
         let (path, reader) = (path.to_owned(), Some(reader));
-        Ok(Self { path, reader, reading: None, left: Vec::new(), sent: 0, has_ended: false })
+        let (left, sent) = (Vec::new(), 0);
+        Ok(Self { path, size_bytes, reader, reading: None, left, sent, has_ended: false })
     }
 
     /// At most so many bytes, and whether the file ends behind them. Dropped before it is ready,

@@ -177,14 +177,20 @@ impl<P: Address> Call<P> {
     /// The next message; `None` where no block option can say which.
     pub(super) fn message(&self) -> Option<Content> {
         let mut content = self.template.clone();
+        // Of a body that goes on, the caller may know how long it is.
+        let size = content.uint(option::SIZE1);
+        content.remove(option::SIZE1);
         match self.phase {
             Phase::Whole => {}
             Phase::Upload(offset) => {
                 let (block, bytes) = self.upload(offset)?;
                 content.set(option::BLOCK1, block.encode().ok()?.as_slice());
                 let has_all = self.flowing.as_ref().is_none_or(|flowing| flowing.has_all);
-                if offset == 0 && has_all {
-                    content.push_uint(option::SIZE1, u32::try_from(self.body.len()).ok()?);
+                let size = if has_all { u32::try_from(self.body.len()).ok() } else { size };
+                // libcoap 4.3.1 takes the first message in blocks of BERT for a whole body where
+                // nothing says how long that is.
+                if let Some(size) = size.filter(|_| offset == 0) {
+                    content.push_uint(option::SIZE1, size);
                 }
                 if block.more {
                     content.remove(option::OBSERVE);

@@ -49,6 +49,13 @@ impl Upload {
         self.rest.is_some()
     }
 
+    /// How long the body is, where that is known (RFC 9110 §8.6) and no option is too short for it.
+    pub(super) fn size_bytes(&self) -> Option<u32> {
+        let rest = self.rest.as_ref()?.size_hint().exact()?;
+        let first = u64::try_from(self.first.len()).ok()?;
+        u32::try_from(first.checked_add(rest)?).ok()
+    }
+
     /// Whether all was given out.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended

@@ -290,11 +290,14 @@ impl Coap {
                 }
                 Err(cause) => return Err(cause),
             };
-            let (peer, content) = (Peer::server(*address), content.clone());
+            let (peer, mut content) = (Peer::server(*address), content.clone());
             let mut call = match &upload {
                 None => caller.ask(peer, content, true).await,
                 Some(upload) => {
                     let (has_more, room_bytes) = (upload.has_more(), upload.answer_bytes);
+                    if let Some(bytes) = upload.size_bytes() {
+                        content.push_uint(option::SIZE1, bytes);
+                    }
                     let is_confirmable = true;
                     let asked = caller::Asked { content, is_confirmable, has_more, room_bytes };
                     caller.open(peer, asked).await

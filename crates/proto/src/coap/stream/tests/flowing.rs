@@ -24,6 +24,7 @@ fn a_long_request_goes_in_blocks_of_bert_as_it_comes() {
     let whole = body(1_000_000, 3);
     let mut by_hand = ByHand::established(None, MAX_MESSAGE_BYTES);
     let content = Content::new(Code::PUT).with(option::URI_PATH, b"large");
+    let content = content.with_uint(option::SIZE1, 1_000_000);
     let mut said = by_hand.input(open(content, true, 1));
     let (mut stored, mut given, mut room) = (0, 0, 0);
     loop {
@@ -34,6 +35,9 @@ fn a_long_request_goes_in_blocks_of_bert_as_it_comes() {
         if let [(token, request)] = &messages[..] {
             let block = Block::decode(request.first(option::BLOCK1).unwrap(), true).unwrap();
             assert_eq!((block.offset(), block.szx), (stored, 7));
+            // RFC 7959 §4: how long it will be, where the caller knows, is said once.
+            let size = (stored == 0).then_some(1_000_000);
+            assert_eq!(request.uint(option::SIZE1), size);
             assert_eq!(request.payload, whole.slice(stored..stored + request.payload.len()));
             stored += request.payload.len();
             let code = if block.more { Code::CONTINUE } else { Code::CHANGED };
@@ -92,6 +96,7 @@ fn a_long_answer_is_asked_for_as_there_is_room() {
 fn a_request_with_a_body_waits_for_the_csm_of_the_peer() {
     let mut by_hand = ByHand::new(None);
     let content = Content::new(Code::PUT).with_payload(body(10, 0));
+    let content = content.with_uint(option::SIZE1, 20);
     let said = by_hand.input(open(content, true, 1));
     assert_eq!((sent(&said).len(), wanted(&said)), (0, 0));
     let csm = Content::new(Code::CSM).with_uint(signal::MAX_MESSAGE_SIZE, MAX_MESSAGE_BYTES);
@@ -101,4 +106,5 @@ fn a_request_with_a_body_waits_for_the_csm_of_the_peer() {
     let said = by_hand.input(Input::Flow(Flow::Part { of: OF, bytes, is_last: true }));
     let [(_, request)] = &sent(&said)[..] else { panic!("{said:?}") };
     assert_eq!((request.first(option::BLOCK1), request.payload.len()), (None, 20));
+    assert_eq!(request.first(option::SIZE1), None);
 }
