@@ -1,5 +1,6 @@
 //! `longwire broker`: publish/subscribe.
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -216,7 +217,7 @@ fn check(args: &RunArgs, result: Result<(), Error>) -> anyhow::Result<ExitCode> 
     Ok(if what.is_none() { ExitCode::SUCCESS } else { ExitCode::from(BAD_USE) })
 }
 
-fn ready(listeners: &[Bound]) {
+fn announce(listeners: &[Bound]) {
     let mut text = String::new();
     for Bound { name, address } in listeners {
         let _ = writeln!(text, "listening on {address} ({name})");
@@ -269,10 +270,16 @@ impl Signals {
 
 /// Serves until a signal says to end.
 fn serve(config: &Config, handed: Handed, args: &RunArgs) -> Result<(), Error> {
+    let awaited = Cell::new(None);
+    let ready = |listeners: &[Bound]| {
+        // Who hears that it is ready may send a signal at once: one that nobody awaits ends it.
+        awaited.set(Signals::new().ok());
+        announce(listeners);
+    };
     let mut signals = None;
     brokerd::serve(config, handed, ready, async || {
         if signals.is_none() {
-            signals = Signals::new().ok();
+            signals = awaited.take();
         }
         match &mut signals {
             Some(signals) => signals.order(args).await,
