@@ -6,7 +6,8 @@ use super::Medium;
 use super::flowing::{Flowing, Opening};
 use crate::coap::machine::{Address, Reason};
 use crate::coap::{
-    Assembly, BERT, Block, Code, Content, MAX_BODY_BYTES, MAX_NUM, Refusal, option, slice_within,
+    Assembly, BERT, Block, Code, Content, MAX_BODY_BYTES, MAX_NUM, MAX_SZX, Refusal, option,
+    slice_within,
 };
 
 /// Times that a body is begun anew because the peer lost what it had, or has another by now.
@@ -260,6 +261,13 @@ impl<P: Address> Call<P> {
             code if code.is_success() && sent.more => {
                 // A final answer to a part of the body would be to another request.
                 if szx.is_none() && code != Code::CONTINUE {
+                    // libcoap 4.3.1 takes a first message of BERT for the whole body where no Size1
+                    // says more: what may be done twice is, with the blocks that it knows.
+                    let may_repeat = offset == 0 && self.template.code.is_idempotent();
+                    if may_repeat && sent.szx == BERT {
+                        self.upload_szx = MAX_SZX;
+                        return Next::Send;
+                    }
                     return Next::Fail(Reason::BadAnswer);
                 }
                 // RFC 7959 §2.3: from now on in blocks as small as the peer wants them.

@@ -61,6 +61,34 @@ fn a_long_request_goes_in_blocks_of_bert_as_it_comes() {
     assert!(said.iter().any(is_end), "{said:?}");
 }
 
+/// What takes the first message of blocks of BERT for a whole body, as libcoap 4.3.1 does where
+/// nothing says how long that is, gets it anew in blocks of 1024, if it may be done twice.
+#[test]
+fn who_knows_no_bert_gets_blocks_of_1024() {
+    for (code, again) in [(Code::PUT, Some(6)), (Code::POST, None)] {
+        let mut by_hand = ByHand::established(None, MAX_MESSAGE_BYTES);
+        let content = Content::new(code).with_payload(body(100_000, 3));
+        let said = by_hand.input(open(content, true, 1));
+        let [(token, request)] = &sent(&said)[..] else { panic!("{said:?}") };
+        let block = Block::decode(request.first(option::BLOCK1).unwrap(), true).unwrap();
+        assert_eq!((block.num, block.more, block.szx), (0, true, 7));
+        let said = by_hand.send(*token, &Content::new(Code::CREATED));
+        let sent = sent(&said);
+        let block = sent.first().and_then(|(_, request)| request.first(option::BLOCK1));
+        let block = block.map(|block| Block::decode(block, true).unwrap());
+        assert_eq!(block.map(|block| block.szx), again);
+        assert_eq!(block.map(|block| (block.num, block.more)), again.map(|_| (0, true)));
+        let failed = Output::Failed { request: 1, reason: Reason::BadAnswer };
+        assert_eq!(said.contains(&failed), again.is_none());
+        // Who does not know these either knows no blocks.
+        if let [(token, request)] = &sent[..] {
+            assert_eq!(request.payload, body(1024, 3));
+            let said = by_hand.send(*token, &Content::new(Code::CREATED));
+            assert!(said.contains(&failed), "{said:?}");
+        }
+    }
+}
+
 /// And of an answer no further message is asked for while there is no room.
 #[test]
 fn a_long_answer_is_asked_for_as_there_is_room() {
