@@ -272,7 +272,8 @@ impl Signals {
 fn serve(config: &Config, handed: Handed, args: &RunArgs) -> Result<(), Error> {
     let awaited = Cell::new(None);
     let ready = |listeners: &[Bound]| {
-        // Who hears that it is ready may send a signal at once: one that nobody awaits ends it.
+        // Who hears that it is ready may send a signal at once: one that is not awaited ends the
+        // process.
         awaited.set(Signals::new().ok());
         announce(listeners);
     };

@@ -142,9 +142,11 @@ impl Source {
             false => {
                 let cannot = || format!("cannot read '{}'", path.display());
                 let file = File::open(path).with_context(cannot)?;
-                // Of what is no file, such as a pipe, the length says nothing.
+                // Of what is no file, such as a pipe, the length says nothing, nor does 0 of what
+                // the kernel makes up as it is read (proc(5)).
                 let about = file.metadata().ok().filter(fs::Metadata::is_file);
-                size_bytes = about.and_then(|about| u32::try_from(about.len()).ok());
+                let len = about.and_then(|about| u32::try_from(about.len()).ok());
+                size_bytes = len.filter(|len| *len > 0);
                 Box::new(file)
             }
         };

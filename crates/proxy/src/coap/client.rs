@@ -431,9 +431,10 @@ impl Client {
 
     /// Asks, where bodies are never here as a whole: the answer is given out as it comes, behind
     /// its first 64 KiB, and the request's body, of which the payload is the beginning, goes on
-    /// with [`Call::give`] if `has_more`; where it is known, the server gets to know how many bytes
-    /// that is in all (RFC 7959 §4). No observation, no ping, and blocks of RFC 7959 alone. At
-    /// most 64 KiB of an answer that nobody has taken are here, or over a stream a message more.
+    /// with [`Call::give`] if `has_more`. `size_bytes` is its whole length, where that is known,
+    /// and goes with the first block (RFC 7959 §4). No observation, no ping, and blocks of RFC
+    /// 7959 alone. At most 64 KiB of an answer that nobody has taken are here, or over a stream a
+    /// message more.
     pub async fn open(&self, has_more: bool, size_bytes: Option<u32>) -> Call {
         let (mut content, is_confirmable) = (self.content.clone(), self.is_confirmable);
         if let Some(bytes) = size_bytes {

@@ -188,8 +188,7 @@ impl<P: Address> Call<P> {
                 content.set(option::BLOCK1, block.encode().ok()?.as_slice());
                 let has_all = self.flowing.as_ref().is_none_or(|flowing| flowing.has_all);
                 let size = if has_all { u32::try_from(self.body.len()).ok() } else { size };
-                // libcoap 4.3.1 takes the first message in blocks of BERT for a whole body where
-                // nothing says how long that is.
+                // RFC 7959 §4; see also the answers to a first block.
                 if let Some(size) = size.filter(|_| offset == 0) {
                     content.push_uint(option::SIZE1, size);
                 }
