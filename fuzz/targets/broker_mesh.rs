@@ -8,7 +8,10 @@ use broker::{ConnectionId, Mesh, MeshInput, MeshMember, MeshOutput, MeshSettings
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 
+/// Of the protocol.
+const VERSION: u8 = 2;
 const MAC_BYTES: usize = 16;
+const MAX_FRAME_BYTES: usize = 4096;
 const MAX_QUEUED: usize = 8;
 
 /// Every frame is its sender's.
@@ -47,7 +50,7 @@ fuzz_target!(|data: &[u8]| {
         mac,
         seed: [1; 32],
         life: 1,
-        max_frame_bytes: 4096,
+        max_frame_bytes: MAX_FRAME_BYTES,
         max_queued: MAX_QUEUED,
         max_queued_bytes: 1 << 16,
     });
@@ -55,13 +58,14 @@ fuzz_target!(|data: &[u8]| {
     let id = ConnectionId(1);
     mesh.restore(now, [], []);
     mesh.handle_input(now, MeshInput::Connected(id));
-    let mut hello = vec![1, 1];
+    let mut hello = vec![1, VERSION];
     text(&mut hello, "b");
     text(&mut hello, "a");
     hello.extend_from_slice(&[7; 16]);
     mesh.handle_input(now, MeshInput::Received(id, framed(&hello, 0)));
     let mut welcome = vec![3];
-    [9_u64, 0, 0, 0].iter().for_each(|number| welcome.extend_from_slice(&number.to_be_bytes()));
+    let numbers = [9, 0, 0, 0, MAX_FRAME_BYTES as u64];
+    numbers.iter().for_each(|number| welcome.extend_from_slice(&number.to_be_bytes()));
     mesh.handle_input(now, MeshInput::Received(id, framed(&welcome, MAC_BYTES)));
     drain(&mut mesh, &mut keeps);
     assert!(mesh.members()[0].is_linked, "it is not known");

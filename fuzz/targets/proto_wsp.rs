@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use proto::wsp::headers::{
-    EncodingVersion, Headers, MAX_DECODED_BYTES, Rules, decode, decode_with_content_type, encode,
+    Encoder, EncodingVersion, Headers, MAX_DECODED_BYTES, Rules, decode, decode_with_content_type,
 };
 use proto::wsp::packet;
 use proto::wsp::sar::{Progress, Reassembly, Segment};
@@ -20,9 +20,10 @@ fn headers(data: &[u8]) {
         [decode(rules, data), decode_with_content_type(rules, data)].into_iter().flatten()
     {
         let (mut len, mut out) = (0, Vec::new());
+        let mut encoder = Encoder::new(rules, &mut out);
         for field in &decoded.fields {
             len += field.name.len() + field.value.len();
-            if encode(rules, &field.name, &field.value, &mut out).is_err() {
+            if encoder.put(&field.name, &field.value).is_err() {
                 return;
             }
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::Uri;
 use proto::wsp::client::{Client, Failure, Input, Output};
-use proto::wsp::headers::{self, Rules};
+use proto::wsp::headers::{self, Encoder, Rules};
 use proto::wsp::packet::{Method, Pdu};
 use proto::wsp::{MAX_PDU_BYTES, status};
 use tokio::net::UdpSocket;
@@ -97,8 +97,10 @@ fn encode(ask: &Ask) -> Result<(Method, Bytes), Error> {
         headers::encode_content_type(rules, media.as_bytes(), &mut headers)
             .map_err(|error| Error::Caller(format!("content type '{media}': {error}")))?;
     }
+    let mut encoder = Encoder::new(rules, &mut headers);
     for (name, value) in fields.iter().filter(|field| !is_media(field)) {
-        headers::encode(rules, name, value.as_bytes(), &mut headers)
+        encoder
+            .put(name, value.as_bytes())
             .map_err(|error| Error::Caller(format!("field '{name}': {error}")))?;
     }
     let pdu = Pdu::Request { method: known, uri: url.as_bytes(), headers: &headers, body };

@@ -3,7 +3,7 @@
 //! A field that the tables have no number for, or whose value their grammar has no form for, goes
 //! by its name and as text (§8.4.2.6, Application-header), so nothing is lost. What comes back is
 //! canonical: parameters behind `; `, names as the tables write them, each element of a list in a
-//! field of its own.
+//! field of its own, unless these would be too many.
 //!
 //! ```
 //! use longwire_proto::wsp::headers::{Rules, decode, encode};
@@ -31,7 +31,8 @@ use crate::Error;
 
 /// Most octets of headers that are read or written: what a datagram of UDP has room for.
 pub const MAX_BYTES: usize = 65_507;
-/// Most fields of a PDU, as one octet may be a field of twenty: more than any browser sends.
+/// Most headers of a PDU beside its content type, as one octet may be a field of twenty: more than
+/// any browser sends.
 pub const MAX_FIELDS: usize = 512;
 /// Most octets of names and values that headers are decoded to.
 pub const MAX_DECODED_BYTES: usize = 256 * 1024;
@@ -83,22 +84,60 @@ pub struct Decoded {
     pub skipped: usize,
 }
 
-/// Puts a field of HTTP behind `out` in its shortest form; one without a value too.
+/// Puts fields of HTTP behind `out`, so many that they can be read again: where there would be more
+/// than [`MAX_FIELDS`], the next lists go each in one header, by name.
+pub struct Encoder<'a> {
+    rules: Rules,
+    out: &'a mut Vec<u8>,
+    fields: usize,
+}
+
+impl<'a> Encoder<'a> {
+    /// Behind what `out` has, which are no fields.
+    pub fn new(rules: Rules, out: &'a mut Vec<u8>) -> Self {
+        Self { rules, out, fields: 0 }
+    }
+
+    /// Puts a field in its shortest form; one without a value too.
+    ///
+    /// # Errors
+    /// [`Error::Caller`] for a name that is no token, or a value with control characters;
+    /// [`Error::Limit`] where what is put gets longer than [`MAX_BYTES`] or has more than
+    /// [`MAX_FIELDS`]. Then nothing was put.
+    pub fn put(&mut self, name: &str, value: &[u8]) -> Result<(), Error> {
+        if !text::is_token(name.as_bytes()) {
+            return Err(Error::Caller { what: "a field's name is no token" });
+        }
+        let value = checked(value)?;
+        check_limit("headers", self.fields + 1, MAX_FIELDS)?;
+        let start = self.out.len();
+        let known = tables::field(name.as_bytes(), self.rules.version)
+            .and_then(|code| Some((code, tables::FIELDS.get(usize::from(code))?)));
+        let put = match known {
+            Some((code, row)) => {
+                let elements = elements(row.is_list, value, MAX_FIELDS - self.fields);
+                for element in &elements {
+                    put_known(self.rules, (code, row.grammar), name, element, self.out);
+                }
+                elements.len()
+            }
+            None => {
+                put_by_name(name, value, self.out);
+                1
+            }
+        };
+        within(start, self.out)?;
+        self.fields += put;
+        Ok(())
+    }
+}
+
+/// [`Encoder::put`] for a field alone.
 ///
 /// # Errors
-/// [`Error::Caller`] for a name that is no token, or a value with control characters;
-/// [`Error::Limit`] where `out` gets longer than [`MAX_BYTES`]. Then nothing was put.
+/// Those of [`Encoder::put`].
 pub fn encode(rules: Rules, name: &str, value: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
-    if !text::is_token(name.as_bytes()) {
-        return Err(Error::Caller { what: "a field's name is no token" });
-    }
-    let start = out.len();
-    let value = checked(value)?;
-    match tables::field(name.as_bytes(), rules.version) {
-        Some(code) => put_known(rules, code, name, value, out),
-        None => put_by_name(name, value, out),
-    }
-    within(start, out)
+    Encoder::new(rules, out).put(name, value)
 }
 
 /// Puts a media type behind `out` as the content type that stands before the headers of a request
@@ -146,19 +185,24 @@ fn put_by_name(name: &str, value: &[u8], out: &mut Vec<u8>) {
     value::put_text(value, out);
 }
 
-fn put_known(rules: Rules, code: u8, name: &str, value: &[u8], out: &mut Vec<u8>) {
-    let Some(row) = tables::FIELDS.get(usize::from(code)) else {
-        return put_by_name(name, value, out);
-    };
-    let elements = if row.is_list { text::split(value, b',') } else { None };
-    let elements = elements.filter(|elements| !elements.is_empty()).unwrap_or(vec![value]);
-    for element in elements {
-        let start = out.len();
-        value::put_short(code, out);
-        if encode::put(row.grammar, rules, element, out).is_none() {
-            out.truncate(start);
-            put_by_name(name, element, out);
-        }
+/// The elements of a list of at most so many, otherwise the value as it is.
+fn elements(is_list: bool, value: &[u8], most: usize) -> Vec<&[u8]> {
+    let elements = if is_list { text::split(value, b',') } else { None };
+    elements.filter(|elements| (1..=most).contains(&elements.len())).unwrap_or_else(|| vec![value])
+}
+
+fn put_known(
+    rules: Rules,
+    (code, grammar): (u8, tables::Grammar),
+    name: &str,
+    element: &[u8],
+    out: &mut Vec<u8>,
+) {
+    let start = out.len();
+    value::put_short(code, out);
+    if encode::put(grammar, rules, element, out).is_none() {
+        out.truncate(start);
+        put_by_name(name, element, out);
     }
 }
 
@@ -207,7 +251,7 @@ pub fn decode_with_content_type(rules: Rules, bytes: &[u8]) -> Result<Decoded, E
 fn decode_behind(rules: Rules, bytes: &[u8], decoded: &mut Decoded) -> Result<(), Error> {
     check_len(bytes)?;
     let mut len = 0;
-    for header in Headers::new(bytes) {
+    for (before, header) in Headers::new(bytes).enumerate() {
         let (name, value) = header?;
         match field(rules, name, value) {
             Ok(field) => {
@@ -216,7 +260,7 @@ fn decode_behind(rules: Rules, bytes: &[u8], decoded: &mut Decoded) -> Result<()
             }
             Err(_) => decoded.skipped += 1,
         }
-        check_limit("headers", decoded.fields.len() + decoded.skipped, MAX_FIELDS)?;
+        check_limit("headers", before + 1, MAX_FIELDS)?;
         check_limit("decoded headers in bytes", len, MAX_DECODED_BYTES)?;
     }
     Ok(())

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use crate::Error;
 use crate::wsp::headers::EncodingVersion::{V1_1, V1_2, V1_3, V1_4};
 use crate::wsp::headers::{
-    Decoded, EncodingVersion, Field, MAX_FIELDS, Rules, decode, decode_with_content_type, encode,
-    encode_content_type,
+    Decoded, Encoder, EncodingVersion, Field, MAX_FIELDS, Rules, decode, decode_with_content_type,
+    encode, encode_content_type,
 };
 
 fn rules(version: EncodingVersion) -> Rules {
@@ -367,6 +367,24 @@ fn what_is_no_field_is_the_callers_fault() {
     ));
 }
 
+/// Lists of more elements than there may be headers go as they are, and are read again.
+#[test]
+fn no_more_headers_are_put_than_are_read() {
+    let accept = vec!["*"; MAX_FIELDS - 1].join(",");
+    let mut bytes = Vec::new();
+    let mut encoder = Encoder::new(Rules::DEFAULT, &mut bytes);
+    encoder.put("Accept", accept.as_bytes()).unwrap();
+    encoder.put("Accept-Language", b"en, de").unwrap();
+    let refused = encoder.put("Allow", b"GET");
+    assert!(matches!(refused, Err(Error::Limit { value: 513, limit: 512, .. })), "{refused:?}");
+    let decoded = decode(Rules::DEFAULT, &bytes).unwrap();
+    assert_eq!((decoded.fields.len(), decoded.skipped), (MAX_FIELDS, 0));
+    assert_eq!(decoded.fields.last().unwrap().value, b"en, de");
+    let longer = vec!["*"; MAX_FIELDS + 1].join(",");
+    let once = encoded(V1_2, "Accept", &longer);
+    assert_eq!(joined(&once), longer);
+}
+
 fn any_version() -> impl Strategy<Value = EncodingVersion> {
     proptest::sample::select(vec![V1_1, V1_2, V1_3, V1_4])
 }
@@ -401,8 +419,9 @@ const NAMES: [&str; 24] = [
 /// Whether fields that were read are read again once they are written.
 fn come_back(rules: Rules, fields: &[Field]) -> Result<(), TestCaseError> {
     let mut bytes = Vec::new();
+    let mut encoder = Encoder::new(rules, &mut bytes);
     for field in fields {
-        encode(rules, &field.name, &field.value, &mut bytes).unwrap();
+        encoder.put(&field.name, &field.value).unwrap();
     }
     let decoded = decode(rules, &bytes).unwrap();
     prop_assert_eq!(decoded.skipped, 0, "{:?} as {:02x?}", fields, bytes);

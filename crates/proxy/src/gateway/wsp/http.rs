@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, Uri};
 use proto::http1::escape_target;
-use proto::wsp::headers::{self, EncodingVersion, Field, Rules};
+use proto::wsp::headers::{self, Encoder, EncodingVersion, Field, Rules};
 use proto::wsp::packet::Pdu;
 use proto::wsp::{MAX_PDU_BYTES, packet, status};
 
@@ -148,12 +148,13 @@ pub(super) fn reply(
     }
     // Where there is a body its length is that of the PDU.
     let tells_length = body.is_empty();
+    let mut encoder = Encoder::new(rules, &mut headers);
     for (name, value) in fields {
         let is_said = name == header::CONTENT_TYPE
             || name == header::TRANSFER_ENCODING
             || (name == header::CONTENT_LENGTH && !tells_length);
         if !is_said {
-            headers::encode(rules, name.as_str(), value.as_bytes(), &mut headers)?;
+            encoder.put(name.as_str(), value.as_bytes())?;
         }
     }
     let pdu = Pdu::Reply { status: status::nearest(status.as_u16()), headers: &headers, body };

@@ -4,7 +4,7 @@
 use ::http::StatusCode;
 use ::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
-use proto::wsp::headers::{self, Rules};
+use proto::wsp::headers::{self, Encoder, Rules};
 use proto::wsp::packet::{self, Pdu};
 use proto::wsp::{MAX_PDU_BYTES, status};
 
@@ -43,8 +43,10 @@ pub(super) fn request(whole: &Whole) -> Result<Bytes, Refusal> {
             || name == ENCODING_VERSION
             || (known.has_body() && name == header::CONTENT_TYPE)
     };
+    let mut encoder = Encoder::new(rules, &mut headers);
     for (name, value) in fields.iter().filter(|(name, _)| !is_said(name)) {
-        headers::encode(rules, name.as_str(), value.as_bytes(), &mut headers)
+        encoder
+            .put(name.as_str(), value.as_bytes())
             .map_err(|error| bad(format!("the field '{name}' cannot be said by wsp: {error}")))?;
     }
     let uri = whole.uri();
