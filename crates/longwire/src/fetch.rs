@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 use record::result::{Calls, Exchange, Fetch};
-use services::benchmark::methods::client::{Over, Series, measure as measure_calls};
+use services::benchmark::methods::client::{MAX_SLOWDOWN, Over, Series, measure as measure_calls};
 use services::benchmark::methods::{self, Method};
 use services::benchmark::{self, Class, Form};
 use services::client::{Config, Plan, Progress, Target, fetch, url_plan};
@@ -119,6 +119,11 @@ struct MethodsArgs {
     #[arg(long, value_name = "N", default_value_t = 100,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     count: u32,
+    /// How many times slower than this machine's the client's processor is to seem: writing and
+    /// parsing take as many times longer, 1 to 1000.
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SLOWDOWN)))]
+    slowdown: u32,
     #[command(flatten)]
     common: Common,
 }
@@ -254,14 +259,15 @@ async fn call_methods(args: MethodsArgs) -> anyhow::Result<ExitCode> {
         eprintln!("longwire: {name} has no use here; leave it out");
         return Ok(ExitCode::from(2));
     }
-    let MethodsArgs { url, method, size, form, over, gateway, count, common } = args;
+    let MethodsArgs { url, method, size, form, over, gateway, count, slowdown, common } = args;
     let over = match (over, gateway) {
         (OverName::Wsp, Some(gateway)) => Over::Wsp(gateway),
         (OverName::Coap, Some(gateway)) => Over::Coap(gateway),
         _ => Over::Http,
     };
     let warm_up = if common.cold { 0 } else { common.warm_up.unwrap_or(count as usize) };
-    let series = Series { base: url, method, size, form, over, count: count as usize, warm_up };
+    let count = count as usize;
+    let series = Series { base: url, method, size, form, over, count, warm_up, slowdown };
     let config = Config {
         proxy: common.proxy,
         gzip: false,
@@ -292,6 +298,9 @@ fn split(calls: &Calls) -> String {
     }
     if let Some(proxy) = &calls.proxy {
         text += &format!(", through {proxy}");
+    }
+    if let Some(slowdown) = calls.slowdown {
+        text += &format!(", by a processor {slowdown} times slower");
     }
     text += &format!("\n{} measured, {} errors", calls.measured.len(), calls.errors);
     if calls.not_made > 0 {

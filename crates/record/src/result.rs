@@ -154,6 +154,9 @@ pub struct Calls {
     pub proxy: Option<String>,
     /// Each call over HTTP had a connection of its own.
     pub new_connection: bool,
+    /// How many times slower than the machine's processor that for writing and parsing was made.
+    #[serde(default)]
+    pub slowdown: Option<u32>,
     /// How many of `measured` failed.
     pub errors: usize,
     /// How many more were asked for and not made, since so many in a row had failed.

@@ -29,6 +29,8 @@ pub(super) struct Cell<'a> {
     pub(super) link: &'a Link,
     /// The client is on the service's host, and the link is idle.
     pub(super) is_one_host: bool,
+    /// How many times slower the client's processor seems.
+    pub(super) slowdown: u32,
     pub(super) program: &'a Path,
     pub(super) processes: &'a Processes,
     pub(super) keys: &'a Keys,
@@ -115,6 +117,7 @@ impl Cell<'_> {
         fetch.args(["fetch", "methods", "--json", "--url", ORIGIN, "--method", &method.name]);
         fetch.args(["--count", &count.to_string(), "--warm-up", &warm_up.to_string()]);
         fetch.args(["--timeout", &format!("{timeout_s} s")]);
+        fetch.args(["--slowdown", &self.slowdown.to_string()]);
         fetch.args(["--over", &self.way.over, "--form", &self.way.form]);
         if let Some(size) = method.size {
             fetch.args(["--size", &size.to_string()]);

@@ -17,6 +17,8 @@ const MAX_ROWS: usize = 64;
 pub const MAX_CALLS: u32 = 100_000;
 /// Longest that a call may take, in seconds.
 const MAX_TIMEOUT_S: u32 = 3600;
+/// How many times slower a processor may seem, as `fetch methods` has it.
+const MAX_SLOWDOWN: u32 = 1000;
 
 /// What is measured.
 #[derive(Clone, Debug)]
@@ -35,11 +37,13 @@ pub struct Plan {
     pub(super) text: String,
 }
 
-/// A link; on one host there is none.
+/// A link, and the processor of the client on it; on one host there is none.
 #[derive(Clone, Debug)]
 pub(super) struct LinkPlan {
     pub(super) name: String,
     pub(super) config: Option<LinkConfig>,
+    /// How many times slower the client's processor seems.
+    pub(super) slowdown: u32,
 }
 
 /// How calls are made.
@@ -150,13 +154,14 @@ fn unique<'a>(
 }
 
 fn link_of(keys: &Keys<'_>) -> std::result::Result<LinkPlan, String> {
-    keys.only(&["name", "preset", "set"])?;
+    keys.only(&["name", "preset", "set", "slowdown"])?;
     let name = keys.name("name")?;
     let preset = keys.text("preset")?;
     let changes = keys.texts("set")?;
+    let slowdown = keys.number("slowdown", 1..=MAX_SLOWDOWN)?.unwrap_or(1);
     let Some(preset) = preset else {
         return match changes.is_empty() {
-            true => Ok(LinkPlan { name, config: None }),
+            true => Ok(LinkPlan { name, config: None, slowdown }),
             false => Err(format!("link '{name}' is one host: 'set' needs a 'preset'")),
         };
     };
@@ -169,7 +174,7 @@ fn link_of(keys: &Keys<'_>) -> std::result::Result<LinkPlan, String> {
         config.set(key.trim(), value).map_err(wrong)?;
     }
     config.check().map_err(wrong)?;
-    Ok(LinkPlan { name, config: Some(config) })
+    Ok(LinkPlan { name, config: Some(config), slowdown })
 }
 
 fn way_of(keys: &Keys<'_>) -> std::result::Result<WayPlan, String> {

@@ -169,7 +169,10 @@ impl Study<'_> {
         let is_one_host = link.config.is_none();
         // On one host it is there for its two ends alone.
         let config = link.config.clone().unwrap_or_default();
-        let settings = if is_one_host { Vec::new() } else { config.settings() };
+        let mut settings = if is_one_host { Vec::new() } else { config.settings() };
+        if link.slowdown > 1 {
+            settings.push(("slowdown".to_owned(), link.slowdown.to_string()));
+        }
         let spec = LinkSpec::new(format!("calls-{number}"), config, SEED);
         let added = self.lab.add(&spec).map_err(|error| error.to_string())?;
         let cell = Cell {
@@ -177,6 +180,7 @@ impl Study<'_> {
             way,
             link: &added,
             is_one_host,
+            slowdown: link.slowdown,
             program: &self.order.program,
             processes: self.processes,
             keys: self.keys,

@@ -58,6 +58,7 @@ fn what_is_wrong_in_a_study_is_named() {
         ("warm_up = 2", "warmup = 2", "has no key 'warmup'"),
         ("preset = \"adsl\"", "preset = \"adls\"", "link 'adsl'"),
         ("preset = \"adsl\"", "", "is one host"),
+        ("preset = \"adsl\"", "preset = \"adsl\"\nslowdown = 0", "choose 1 to 1000"),
         ("42.5 ms", "fast", "link 'adsl'"),
         ("over = \"wsp\"", "over = \"udp\"", "choose one of http, wsp, coap"),
         ("over = \"wsp\"", "over = \"coap\"", "no content format of CoAP"),
@@ -82,7 +83,8 @@ fn the_study_that_comes_with_longwire_is_one() {
     let plan = Plan::read(path.as_ref()).unwrap();
     assert!(plan.count >= 100);
     let links: Vec<&str> = plan.links.iter().map(|link| &*link.name).collect();
-    assert_eq!(links, ["same host", "gprs", "adsl"]);
+    assert_eq!(links, ["same host", "slow client", "gprs", "adsl"]);
+    assert_eq!(plan.links[1].slowdown, 50);
 }
 
 #[test]

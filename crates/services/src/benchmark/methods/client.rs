@@ -28,6 +28,8 @@ const FIRST_TIMEOUT: Duration = Duration::from_secs(3);
 /// Of a series no more calls are made once so many in a row have failed: what a call may take is
 /// waited for each time.
 pub const MAX_FAILED: usize = 10;
+/// Slower than this is taken for a mistake.
+pub const MAX_SLOWDOWN: u32 = 1000;
 
 /// What calls go over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +71,9 @@ pub struct Series {
     pub count: usize,
     /// Calls before those, to warm up; at most as many.
     pub warm_up: usize,
+    /// How many times slower than this machine's processor that of the client is to seem: writing and
+    /// parsing take as many times longer. 1 to [`MAX_SLOWDOWN`].
+    pub slowdown: u32,
 }
 
 /// Says how large the answer is, warms up, and measures.
@@ -83,6 +88,11 @@ pub async fn measure(series: &Series, config: &Config) -> Result<Calls, Error> {
     if series.warm_up > series.count {
         let Series { count, warm_up, .. } = series;
         let line = format!("a warm-up of {warm_up} calls; choose one from 0 to {count}");
+        return Err(Error::Caller(line));
+    }
+    if !(1..=MAX_SLOWDOWN).contains(&series.slowdown) {
+        let Series { slowdown, .. } = series;
+        let line = format!("a processor {slowdown} times slower; choose 1 to {MAX_SLOWDOWN}");
         return Err(Error::Caller(line));
     }
     if matches!((series.over, series.form), (Over::Coap(_), Form::Wbxml)) {
@@ -110,6 +120,7 @@ pub async fn measure(series: &Series, config: &Config) -> Result<Calls, Error> {
         over: series.over.name().to_owned(),
         proxy: config.proxy.as_ref().map(ToString::to_string),
         new_connection: config.new_connection,
+        slowdown: (series.slowdown > 1).then_some(series.slowdown),
         errors: measured.iter().filter(|call| call.error.is_some()).count(),
         not_made,
         t_soap: summary(|call| call.write_s + call.parse_s),
@@ -254,9 +265,7 @@ pub(super) fn judged(
     parsed: &mut Parsed,
     verify: Verifier,
 ) -> (f64, Result<(), String>) {
-    let begin = Instant::now();
-    let outcome = parse(series, body, parsed);
-    let parse_s = begin.elapsed().as_secs_f64();
+    let (outcome, parse_s) = timed(series, || parse(series, body, parsed));
     let is_fault = outcome.as_ref().is_err_and(|error| error.starts_with("fault: "));
     let outcome = match status {
         200..300 => outcome.and_then(|()| verify(series, parsed)),
@@ -277,9 +286,20 @@ fn pocket_form(form: Form) -> &'static document::Form {
 
 /// Writes a request and says how long that took.
 fn written(series: &Series) -> Result<(Vec<u8>, f64), Error> {
+    let (body, write_s) = timed(series, || write(series));
+    Ok((body.map_err(Error::Caller)?, write_s))
+}
+
+/// Does something and says how long it took, with what a slower processor would need beyond this.
+pub(super) fn timed<T>(series: &Series, work: impl FnOnce() -> T) -> (T, f64) {
     let begin = Instant::now();
-    let body = write(series).map_err(Error::Caller)?;
-    Ok((body, begin.elapsed().as_secs_f64()))
+    let done = work();
+    let more = begin.elapsed() * series.slowdown.saturating_sub(1);
+    if !more.is_zero() {
+        // sleep: passing time is what a slower processor is.
+        std::thread::sleep(more);
+    }
+    (done, begin.elapsed().as_secs_f64())
 }
 
 async fn over_http(series: &Series, config: &Config) -> Result<Vec<Call>, Error> {

@@ -14,7 +14,7 @@ use proto::wsp::packet::{self, Pdu};
 use proto::wsp::status;
 use tokio::sync::oneshot;
 
-use super::client::{MAX_FAILED, Over, Parsed, Series, judged, measure, verify};
+use super::client::{MAX_FAILED, Over, Parsed, Series, judged, measure, timed, verify};
 use super::service::{Methods, wsdl};
 use super::{Form, MAX_ARRAY_ITEMS, MAX_STRING_CHARS, Method};
 use crate::benchmark::{Answers, server};
@@ -208,7 +208,7 @@ fn config(timeout: Duration) -> Config {
 
 fn series(over: Over, form: Form, method: Method, size: u32) -> Series {
     let base = Target::parse("http://service.example").unwrap();
-    Series { base, method, size, form, over, count: 1, warm_up: 0 }
+    Series { base, method, size, form, over, count: 1, warm_up: 0, slowdown: 1 }
 }
 
 const LONG: Duration = Duration::from_secs(60);
@@ -334,6 +334,20 @@ async fn a_warm_up_is_no_longer_than_what_is_measured() {
     let series = Series { warm_up: 2, ..series(Over::Http, Form::Xml, Method::Nop, 0) };
     let error = measure(&series, &config(LONG)).await.unwrap_err().to_string();
     assert!(error.contains("choose one from 0 to 1"), "{error}");
+}
+
+#[tokio::test]
+async fn a_slower_processor_takes_as_many_times_longer() {
+    let series = Series { slowdown: 4, ..series(Over::Http, Form::Xml, Method::Nop, 0) };
+    let took = Duration::from_millis(5);
+    // sleep: work that takes a known time.
+    let ((), took_s) = timed(&series, || thread::sleep(took));
+    assert!(took_s >= 4.0 * took.as_secs_f64(), "{took_s}");
+    for slowdown in [0, 1001] {
+        let wrong = Series { slowdown, ..series.clone() };
+        let error = measure(&wrong, &config(LONG)).await.unwrap_err().to_string();
+        assert!(error.contains("choose 1 to 1000"), "{error}");
+    }
 }
 
 /// The service over HTTP, until the sender is dropped.
