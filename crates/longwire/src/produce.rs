@@ -68,6 +68,10 @@ pub(crate) struct Args {
     /// Keep to this core (default: to any).
     #[arg(long, value_name = "N")]
     core: Option<usize>,
+    /// The consumer is on this host, and tells no clock as longwire's does: messages carry T0 by this
+    /// host's.
+    #[arg(long)]
+    same_clock: bool,
     /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
@@ -96,6 +100,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         timeout: args.timeout,
         priority: args.real_time.then_some(PRIORITY),
         core: args.core,
+        is_same_clock: args.same_clock,
     };
     let stop = Stop::hold();
     let (progress, is_stopped) = (Progress::default(), AtomicBool::new(false));

@@ -195,6 +195,7 @@ fn load(config: &Config, loads: &[(usize, f64, usize)], duration: Duration) -> R
                 timeout: Duration::from_secs(10),
                 priority: Some(PRODUCER),
                 core: other,
+                is_same_clock: false,
             };
             Ok(thread::spawn(move || {
                 producer::produce(&config, &Progress::default(), &AtomicBool::new(false))

@@ -304,6 +304,7 @@ fn produce(consumer: &Consumer, rate_per_s: f64, duration: Duration) -> Produced
         timeout: MAX_WAIT,
         priority: None,
         core: None,
+        is_same_clock: false,
     };
     producer::produce(&config, &Progress::default(), &AtomicBool::new(false)).unwrap()
 }
@@ -327,6 +328,46 @@ fn a_producer_sends_on_schedule_and_all_of_it_is_stored() {
     let mut out = Vec::new();
     results::write_samples(&outcome, &mut out).unwrap();
     assert_eq!(String::from_utf8(out).unwrap().lines().count(), 501);
+}
+
+/// Another's consumer, that has no `/clock`: it is not asked, and gets T0 all the same.
+#[test]
+fn a_consumer_of_the_same_host_need_not_tell_its_clock() {
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let other = thread::spawn(move || {
+        // The first connection is to see whether somebody is there.
+        drop(listener.accept().unwrap());
+        let mut from = BufReader::new(listener.accept().unwrap().0);
+        let (mut lines, mut line) = (Vec::new(), String::new());
+        while from.read_line(&mut line).unwrap() > 2 {
+            lines.push(std::mem::take(&mut line));
+        }
+        let length = lines.iter().find_map(|line| line.strip_prefix("Content-Length: "));
+        let mut body = vec![0; length.unwrap().trim().parse().unwrap()];
+        from.read_exact(&mut body).unwrap();
+        from.get_mut().write_all(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n").unwrap();
+        (lines.remove(0), String::from_utf8(body).unwrap())
+    });
+    let config = producer::Config {
+        url: Target::parse(&format!("http://{address}/axis2/services/consumer")).unwrap(),
+        schedule: Schedule::new(1.0, Duration::from_secs(1)).unwrap(),
+        entities: 1,
+        class: None,
+        urgency: None,
+        connections: 1,
+        timeout: MAX_WAIT,
+        priority: None,
+        core: None,
+        is_same_clock: true,
+    };
+    let produced = producer::produce(&config, &Progress::default(), &AtomicBool::new(false));
+    let (line, body) = other.join().unwrap();
+    assert!(line.starts_with("POST /axis2/services/consumer "), "{line}");
+    assert!(body.contains("<sentNs>"), "{body}");
+    let produced = produced.unwrap();
+    assert_eq!((produced.accepted, produced.clocks), (1, Relation::Same), "{produced:?}");
 }
 
 #[test]
@@ -357,6 +398,7 @@ fn a_consumer_that_is_not_there_is_said() {
         timeout: MAX_WAIT,
         priority: None,
         core: None,
+        is_same_clock: false,
     };
     let error = producer::produce(&config, &Progress::default(), &AtomicBool::new(false));
     assert!(error.unwrap_err().to_string().contains("is the consumer running?"));

@@ -57,6 +57,11 @@ impl Relation {
     }
 }
 
+/// The first of a consumer's addresses that takes a connection.
+pub(super) fn reachable(addresses: &[SocketAddr], timeout: Duration) -> Result<SocketAddr, Error> {
+    connect(addresses, Instant::now() + timeout).map(|(address, _)| address)
+}
+
 /// Asks a consumer for its clock, at the first of its addresses that answers: that address, and
 /// what is known of the clock. All of it takes `timeout` at most, and ends when `stop` is set.
 pub(super) fn compare(
