@@ -9,8 +9,9 @@ use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-/// Datagrams that the kernel is asked for at once.
-const MAX_BATCH: usize = 4;
+/// Datagrams that the kernel is asked for at once: what waits for the task is paid for by all of
+/// them together.
+const MAX_BATCH: usize = quinn_udp::BATCH_SIZE;
 /// Room for a datagram, or for as many of one peer as the kernel joins.
 const DATAGRAM_BYTES: usize = 1 << 16;
 
@@ -45,7 +46,8 @@ pub(crate) struct Socket {
     state: UdpSocketState,
     is_server: bool,
     is_connected: bool,
-    room: Vec<Vec<u8>>,
+    /// [`DATAGRAM_BYTES`] for each of a batch, in one piece, of which the kernel gives what is used.
+    room: Vec<u8>,
 }
 
 impl Socket {
@@ -68,7 +70,8 @@ impl Socket {
     fn new(socket: UdpSocket, is_server: bool, is_connected: bool) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
         // Of one server there is never much at once.
-        let room = vec![vec![0; DATAGRAM_BYTES]; if is_server { MAX_BATCH } else { 1 }];
+        let batch = if is_server { MAX_BATCH } else { 1 };
+        let room = vec![0; batch * DATAGRAM_BYTES];
         Ok(Self { socket, state, is_server, is_connected, room })
     }
 
@@ -85,12 +88,12 @@ impl Socket {
             // What the network says comes without anything to be read.
             .async_io(Interest::READABLE | Interest::ERROR, || {
                 let mut buffers: Vec<_> =
-                    room.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
+                    room.chunks_exact_mut(DATAGRAM_BYTES).map(IoSliceMut::new).collect();
                 state.recv((&*socket).into(), &mut buffers, &mut metas)
             })
             .await?;
         let mut all = Vec::new();
-        for (buffer, meta) in room.iter().zip(metas.iter().take(count)) {
+        for (buffer, meta) in room.chunks_exact(DATAGRAM_BYTES).zip(metas.iter().take(count)) {
             let local = meta.dst_ip.filter(|_| *is_server);
             let is_group = local.is_some_and(|ip| ip.to_canonical().is_multicast());
             let peer = Peer { address: meta.addr, local, session: 0 };
