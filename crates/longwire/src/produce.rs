@@ -68,8 +68,8 @@ pub(crate) struct Args {
     /// Keep to this core (default: to any).
     #[arg(long, value_name = "N")]
     core: Option<usize>,
-    /// The consumer is on this host, and tells no clock as longwire's does: messages carry T0 by this
-    /// host's.
+    /// The consumer is on this host, and tells no clock as longwire's does: messages carry T0 by
+    /// this host's.
     #[arg(long)]
     same_clock: bool,
     /// Print the figures as JSON.

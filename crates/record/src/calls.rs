@@ -33,8 +33,8 @@ pub struct CallsRun {
     pub fingerprint: String,
     /// The link's name in the study.
     pub link: String,
-    /// Its settings, as `lab list` has them, none on one host; and `slowdown`, how many times slower
-    /// the client's processor seemed, where it did.
+    /// Its settings, as `lab list` has them, none on one host; and `slowdown`, how many times
+    /// slower the client's processor seemed, where it did.
     pub settings: Vec<(String, String)>,
     /// The way's name.
     pub way: String,

@@ -46,7 +46,7 @@ pub(crate) struct Socket {
     state: UdpSocketState,
     is_server: bool,
     is_connected: bool,
-    /// [`DATAGRAM_BYTES`] for each of a batch, in one piece, of which the kernel gives what is used.
+    /// [`DATAGRAM_BYTES`] for each of a batch, in one piece; the kernel gives what is used of it.
     room: Vec<u8>,
 }
 

@@ -71,8 +71,8 @@ pub struct Series {
     pub count: usize,
     /// Calls before those, to warm up; at most as many.
     pub warm_up: usize,
-    /// How many times slower than this machine's processor that of the client is to seem: writing and
-    /// parsing take as many times longer. 1 to [`MAX_SLOWDOWN`].
+    /// How many times slower than this machine's processor that of the client is to seem: writing
+    /// and parsing take as many times longer. 1 to [`MAX_SLOWDOWN`].
     pub slowdown: u32,
 }
 
