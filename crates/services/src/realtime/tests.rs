@@ -333,10 +333,10 @@ fn a_producer_sends_on_schedule_and_all_of_it_is_stored() {
 /// Another's consumer, that has no `/clock`: it is not asked, and gets T0 all the same.
 #[test]
 fn a_consumer_of_the_same_host_need_not_tell_its_clock() {
-    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::io::{BufRead as _, BufReader};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let other = thread::spawn(move || {
+    let other = std::thread::spawn(move || {
         // The first connection is to see whether somebody is there.
         drop(listener.accept().unwrap());
         let mut from = BufReader::new(listener.accept().unwrap().0);
