@@ -185,7 +185,7 @@ fn the_packed_table_is_that_of_the_codec() {
     assert_eq!(Tokens::new(Tokens::SOAP.packed()), Ok(Tokens::SOAP));
     assert_eq!(Tokens::SOAP.number(), 0x4c57);
     let body = Tokens::SOAP.find(kind::TAG, 0, 7).unwrap();
-    assert_eq!((body.text, body.space), ("Body", SPACES[2]));
+    assert_eq!((body.text(), body.space()), (Ok("Body"), Ok(SPACES[2])));
     for wrong in [
         &b""[..],
         b"\0\0\0",

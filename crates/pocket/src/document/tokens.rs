@@ -35,9 +35,20 @@ pub(super) struct Entry<'a> {
     pub(super) kind: u8,
     pub(super) page: u8,
     pub(super) code: u8,
-    pub(super) text: &'a str,
-    /// The namespace of the page.
-    pub(super) space: &'a str,
+    /// What it stands for, and the namespace of the page: as bytes, since of all entries that are
+    /// looked at one is read.
+    pub(super) text: &'a [u8],
+    pub(super) space: &'a [u8],
+}
+
+impl<'a> Entry<'a> {
+    pub(super) fn text(&self) -> Result<&'a str, Error> {
+        core::str::from_utf8(self.text).map_err(|_| Error::Malformed)
+    }
+
+    pub(super) fn space(&self) -> Result<&'a str, Error> {
+        core::str::from_utf8(self.space).map_err(|_| Error::Malformed)
+    }
 }
 
 impl<'a> Tokens<'a> {
@@ -76,7 +87,7 @@ impl<'a> Tokens<'a> {
     }
 
     pub(super) fn entries(self) -> Entries<'a> {
-        Entries { rest: self.packed.get(4..).unwrap_or_default(), page: 0, space: "" }
+        Entries { rest: self.packed.get(4..).unwrap_or_default(), page: 0, space: &[] }
     }
 
     /// What a token stands for.
@@ -89,7 +100,7 @@ impl<'a> Tokens<'a> {
 pub(super) struct Entries<'a> {
     rest: &'a [u8],
     page: u8,
-    space: &'a str,
+    space: &'a [u8],
 }
 
 impl<'a> Iterator for Entries<'a> {
@@ -99,7 +110,6 @@ impl<'a> Iterator for Entries<'a> {
         loop {
             let (&[kind, code, len], rest) = self.rest.split_first_chunk()?;
             let (text, rest) = rest.split_at_checked(usize::from(len))?;
-            let text = core::str::from_utf8(text).ok()?;
             self.rest = rest;
             match kind {
                 kind::TAG_PAGE | kind::START_PAGE | kind::VALUE_PAGE => {

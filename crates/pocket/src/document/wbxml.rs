@@ -64,7 +64,9 @@ pub(super) fn begin<'a>(writer: &mut Writer<'a>, name: Name<'a>) -> Result<(), E
     content(writer)?;
     let default = writer.default_space();
     let is_it = |one: &Entry<'_>| {
-        one.kind == kind::TAG && one.text == name.local && one.space == name.space
+        one.kind == kind::TAG
+            && one.text == name.local.as_bytes()
+            && one.space == name.space.as_bytes()
     };
     let found = writer.tokens.entries().find(is_it);
     let tag_at = match found {
@@ -139,11 +141,14 @@ fn longest<'a>(
             continue;
         }
         let (known, begin) = match kind {
-            kind::VALUE => ("", entry.text),
-            _ => split_at(entry.text, b'=').unwrap_or((entry.text, "")),
+            kind::VALUE => (&[][..], entry.text),
+            _ => {
+                let mut parts = entry.text.splitn(2, |byte| *byte == b'=');
+                (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+            }
         };
         let is_longer = found.is_none_or(|(_, len)| begin.len() > len);
-        if is_longer && known == name && value.as_bytes().starts_with(begin.as_bytes()) {
+        if is_longer && known == name.as_bytes() && value.as_bytes().starts_with(begin) {
             found = Some((entry, begin.len()));
         }
     }
@@ -270,7 +275,7 @@ fn tag<'a>(reader: &mut Reader<'a>, code: u8) -> Result<Event<'a>, Error> {
         }
         code => {
             let found = reader.tokens.find(kind::TAG, page, code).ok_or(Error::UnknownToken)?;
-            (found.text, Some(found.space))
+            (found.text()?, Some(found.space()?))
         }
     };
     reader.push(Open { written, left: 0 })?;
@@ -332,7 +337,7 @@ fn attributes(reader: &mut Reader<'_>) -> Result<(), Error> {
             }
             _ if is_start => {
                 let found = reader.tokens.find(kind::START, page, code);
-                let text = found.ok_or(Error::UnknownToken)?.text;
+                let text = found.ok_or(Error::UnknownToken)?.text()?;
                 let (name, begin) = split_at(text, b'=').unwrap_or((text, ""));
                 prefix = declared(name);
                 has_name = true;
@@ -340,7 +345,7 @@ fn attributes(reader: &mut Reader<'_>) -> Result<(), Error> {
             }
             0x85.. if code & 0x3f > 3 => {
                 let found = reader.tokens.find(kind::VALUE, page, code);
-                part = found.ok_or(Error::UnknownToken)?.text;
+                part = found.ok_or(Error::UnknownToken)?.text()?;
             }
             _ => return Err(Error::UnknownKind),
         }
