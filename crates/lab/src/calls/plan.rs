@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use link::LinkConfig;
+use services::benchmark::methods::client::MAX_SLOWDOWN;
 use toml::{Table, Value};
 
 use crate::error::{Doing, Error, Result};
@@ -17,8 +18,6 @@ const MAX_ROWS: usize = 64;
 pub const MAX_CALLS: u32 = 100_000;
 /// Longest that a call may take, in seconds.
 const MAX_TIMEOUT_S: u32 = 3600;
-/// How many times slower a processor may seem, as `fetch methods` has it.
-const MAX_SLOWDOWN: u32 = 1000;
 
 /// What is measured.
 #[derive(Clone, Debug)]

@@ -293,18 +293,29 @@ fn strangers_take_the_places_of_strangers() {
     ended(consumer);
 }
 
-fn produce(consumer: &Consumer, rate_per_s: f64, duration: Duration) -> Produced {
-    let config = producer::Config {
-        url: Target::parse(&format!("http://{}/consumer", consumer.address())).unwrap(),
-        schedule: Schedule::new(rate_per_s, duration).unwrap(),
-        entities: 5,
+/// One message of one entity.
+fn one_message(url: &str) -> producer::Config {
+    producer::Config {
+        url: Target::parse(url).unwrap(),
+        schedule: Schedule::new(1.0, Duration::from_secs(1)).unwrap(),
+        entities: 1,
         class: None,
-        urgency: Some(0),
-        connections: 4,
+        urgency: None,
+        connections: 1,
         timeout: MAX_WAIT,
         priority: None,
         core: None,
         is_same_clock: false,
+    }
+}
+
+fn produce(consumer: &Consumer, rate_per_s: f64, duration: Duration) -> Produced {
+    let config = producer::Config {
+        schedule: Schedule::new(rate_per_s, duration).unwrap(),
+        entities: 5,
+        urgency: Some(0),
+        connections: 4,
+        ..one_message(&format!("http://{}/consumer", consumer.address()))
     };
     producer::produce(&config, &Progress::default(), &AtomicBool::new(false)).unwrap()
 }
@@ -350,18 +361,8 @@ fn a_consumer_of_the_same_host_need_not_tell_its_clock() {
         from.get_mut().write_all(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n").unwrap();
         (lines.remove(0), String::from_utf8(body).unwrap())
     });
-    let config = producer::Config {
-        url: Target::parse(&format!("http://{address}/axis2/services/consumer")).unwrap(),
-        schedule: Schedule::new(1.0, Duration::from_secs(1)).unwrap(),
-        entities: 1,
-        class: None,
-        urgency: None,
-        connections: 1,
-        timeout: MAX_WAIT,
-        priority: None,
-        core: None,
-        is_same_clock: true,
-    };
+    let url = format!("http://{address}/axis2/services/consumer");
+    let config = producer::Config { is_same_clock: true, ..one_message(&url) };
     let produced = producer::produce(&config, &Progress::default(), &AtomicBool::new(false));
     let (line, body) = other.join().unwrap();
     assert!(line.starts_with("POST /axis2/services/consumer "), "{line}");
@@ -388,18 +389,7 @@ fn a_consumer_that_is_not_there_is_said() {
     let consumer = Consumer::start(&ordinary()).unwrap();
     let address = consumer.address();
     ended(consumer);
-    let config = producer::Config {
-        url: Target::parse(&format!("http://{address}/consumer")).unwrap(),
-        schedule: Schedule::new(1.0, Duration::from_secs(1)).unwrap(),
-        entities: 1,
-        class: None,
-        urgency: None,
-        connections: 1,
-        timeout: MAX_WAIT,
-        priority: None,
-        core: None,
-        is_same_clock: false,
-    };
+    let config = one_message(&format!("http://{address}/consumer"));
     let error = producer::produce(&config, &Progress::default(), &AtomicBool::new(false));
     assert!(error.unwrap_err().to_string().contains("is the consumer running?"));
 }
